@@ -1,0 +1,133 @@
+/*
+ * The worker: one execution environment's life, from CREATING to gone, around one sandbox. It speaks the Runtime API to
+ * the runtime inside, writes the function's log, freezes and thaws, enforces the timeouts, and tells its owner what
+ * happened. It decides nothing about admission or assignment: the owner (frontend, on behalf of core) says which
+ * environment serves what.
+ *
+ *   CREATING -> INIT -> IDLE <-> BUSY -> ... -> SHUTDOWN -> gone
+ *
+ * Everything happens on the loop's thread; callbacks come from the loop, never from inside a call into this module.
+ *
+ * Init failures do not end an environment: as on AWS, Init is tried again within the next invoke (whose caller then
+ * gets the error). So every environment that has called on_ready can be given an invocation; what must happen first
+ * (reset, second Init, thaw) is this module's business and counts against the invocation's timeout.
+ */
+#pragma once
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "http/server.h"
+#include "sandbox/launcher.h"
+
+struct worker;
+struct environment;
+
+enum environment_origin { ENVIRONMENT_ON_DEMAND, ENVIRONMENT_PROVISIONED };
+
+struct environment_variable {
+    const char *name;
+    const char *value;
+};
+
+/* What an environment is made from: one published or unpublished version as it is now. Borrowed for the time of
+ * worker_start_environment only; everything needed later is copied. */
+struct environment_spec {
+    const char *account; /* 12 digits */
+    const char *region;
+    const char *function_name;
+    const char *version; /* "$LATEST" or digits */
+    const char *runtime; /* "python3.12", "nodejs20.x", "provided.al2023", ... */
+    const char *handler;
+    unsigned memory_mib;
+    unsigned timeout_s;
+    unsigned tmp_mib;
+    const char *task_dir;                         /* host path of the unpacked code */
+    const char *layer_dirs[SANDBOX_LAYERS_MAX];   /* NULL ends the list */
+    const struct environment_variable *variables; /* the function's own */
+    size_t variable_count;
+    const char *log_group; /* "/aws/lambda/NAME" unless configured */
+    enum environment_origin origin;
+};
+
+/* What an invocation came to. */
+struct invocation_result {
+    struct buffer payload; /* response or error JSON; owned by the receiver of on_response (take it or free it) */
+    bool function_error;   /* X-Amz-Function-Error: Unhandled */
+    int64_t duration_ns;
+};
+
+struct invocation;
+
+struct invocation_events {
+    /*
+     * The answer for the caller: as soon as the runtime has posted it, or when the invocation ended otherwise (timeout,
+     * exit of the runtime, init error). Exactly once per invocation. The log tail is complete only in on_end.
+     */
+    void (*on_response)(struct invocation *invocation, struct invocation_result *result);
+    /*
+     * The environment is free (the runtime has asked for its next event) or has been torn down for reset. Exactly once,
+     * after on_response. The invocation is the owner's again when this is called.
+     */
+    void (*on_end)(struct invocation *invocation);
+};
+
+/* One request on its way through an environment. Allocated by the owner, who keeps it and all it points to alive until
+ * on_end. */
+struct invocation {
+    const struct invocation_events *events;
+    void *context;
+    char request_id[37];
+    struct span event;          /* the payload */
+    struct span client_context; /* decoded JSON, may be empty */
+    struct span trace_id;       /* X-Amzn-Trace-Id, may be empty */
+    const char *invoked_arn;    /* as the caller named it */
+    bool wants_log_tail;        /* on_response is then held back until END and REPORT are in the tail */
+    struct buffer log_tail;     /* last 4 KB of the log of this invocation when wanted; valid in on_response */
+};
+
+struct environment_events {
+    /* Init ended, well or not: an invocation can be given. `ok` false says that Init failed (and will be retried within
+     * the next invoke). Once per environment. */
+    void (*on_ready)(struct environment *environment, bool ok, void *context);
+    /* Every process is gone; the pointer is dead when this returns. An invocation under way got on_response and on_end
+     * first. `fault` is set when the machine, not the function, is at fault (could not be made, launcher refused). */
+    void (*on_gone)(struct environment *environment, const struct fault *fault, void *context);
+};
+
+struct worker_config {
+    uv_loop_t *loop;
+    struct launcher *launcher;      /* borrowed; the worker sets its events and polls its descriptor */
+    struct http_server *server;     /* borrowed; Runtime API sockets are adopted into it */
+    const struct log *log;          /* borrowed */
+    const char *data_dir;           /* logs go to DIR/logs/ */
+    const char *runtimes_dir;       /* where python/ and nodejs/ bootstraps are installed */
+    unsigned freeze_grace_ms;       /* idle time before freezing; 0: 100 */
+    void (*on_lost)(void *context); /* the launcher died */
+    void *context;
+};
+
+int worker_new(const struct worker_config *config, struct worker **ret_worker, struct fault *fault) MUST_USE;
+/* Kills every environment without Shutdown phase or callbacks and flushes the logs. NULL is allowed. */
+struct worker *worker_free(struct worker *worker);
+
+/* Starts making an environment; on_ready or on_gone follows. `events` is borrowed for its life. -errno: nothing
+ * happened. */
+int worker_start_environment(struct worker *worker, const struct environment_spec *spec,
+                             const struct environment_events *events, void *context,
+                             struct environment **ret_environment) MUST_USE;
+
+/* Gives an idle (or reset-pending) environment an invocation. One at a time. Cannot fail: trouble arrives as the
+ * result. */
+void environment_invoke(struct environment *environment, struct invocation *invocation);
+
+/* Ends the environment: Shutdown phase, then kill. When BUSY it ends after the invocation under way. on_gone follows.
+ */
+void environment_retire(struct environment *environment);
+
+/* Kills it now, whatever it does; an invocation under way gets an error result first. on_gone follows. */
+void environment_kill(struct environment *environment);
+
+/* Environments alive, for health and tests. */
+size_t worker_environment_count(const struct worker *worker);
