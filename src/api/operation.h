@@ -1,0 +1,153 @@
+/*
+ * One control-plane request on its way through an operation: what came in, copied so that it stays valid however long
+ * the operation takes and whatever becomes of the caller, and the way its one answer goes out.
+ *
+ *   gateway: operation_new -> fields -> operation_start -> the route's handler -> ... -> respond -> freed
+ *
+ * A handler answers exactly once, now or later, through one of the operation_respond_* functions; the operation is
+ * freed by that. When the caller goes away first, the gateway calls operation_abandon: the operation goes on (its
+ * change is made), and its answer goes nowhere. Everything on the loop's thread except where a field says otherwise.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/log.h"
+#include "http/server.h"
+
+#include <jansson.h>
+#include <uv.h>
+
+struct aws_error;
+struct catalog;
+struct code_store;
+struct http_client;
+struct operation;
+struct store;
+
+/* Limits and parts that operations use; built once by main, borrowed by all. */
+struct operation_services {
+    uv_loop_t *loop;
+    const struct log *log;
+    struct catalog *catalog;
+    struct code_store *code;
+    struct http_client *client; /* for S3 */
+    const char *s3_endpoint;    /* "http://host:port", NULL: none given */
+    const char *s3_access_key;  /* what requests to it are signed with; NULL: unsigned */
+    const char *s3_secret_key;
+    unsigned concurrency;        /* account limit, 1000 */
+    unsigned unreserved_minimum; /* 100 */
+    uint64_t code_bytes_limit;   /* all packages of an account in a Region; 80,530,636,800 */
+    bool strict_aws;
+};
+
+enum { OPERATION_PARAMETERS_MAX = 3, OPERATION_BODY_DEFAULT = 6291456 + 1024 * 1024 };
+
+struct operation_parameter {
+    struct span name;  /* as in the pattern: "FunctionName" */
+    struct span value; /* percent-decoded */
+};
+
+/* A row of a service's routing table. */
+struct operation_route {
+    const char *name;    /* "CreateFunction" */
+    const char *method;  /* "POST" */
+    const char *pattern; /* "/2015-03-31/functions/{FunctionName}": each {X} is one path segment */
+    const char *query;   /* "List=ALL": must be in the query string for this row; NULL: any */
+    size_t body_limit;   /* bytes; 0: OPERATION_BODY_DEFAULT */
+    void (*handler)(struct operation *operation); /* NULL: not the control plane's (Invoke and its kin) */
+    bool unsupported;                             /* answered by operation_respond_unsupported */
+    bool anonymous;                               /* not signed: the URL itself carries a token (code downloads) */
+};
+
+/* What an answer is sent with. Called at most once per operation. `headers` are borrowed for the call, `body` is taken.
+ */
+typedef void operation_send(void *context, int status, const struct http_header *headers, size_t header_count,
+                            struct buffer *body);
+
+struct operation {
+    const struct operation_services *services;
+    const struct operation_route *route;
+    struct arena arena; /* lives as long as the operation; the loop's thread only */
+    struct span method;
+    struct span path;  /* as sent */
+    struct span query; /* as sent */
+    struct span account;
+    struct span region;
+    struct span caller_arn;
+    struct span request_id;
+    struct operation_parameter parameters[OPERATION_PARAMETERS_MAX];
+    size_t parameter_count;
+    struct http_header *headers;
+    size_t header_count;
+    struct buffer body;
+    bool abandoned; /* the caller has gone */
+    operation_send *send;
+    void *send_context;
+    void *context; /* the handler's own, in the arena */
+};
+
+/* What the gateway knows when a request is complete. */
+struct operation_request {
+    struct span method;
+    struct span path;
+    struct span query;
+    struct span account; /* 12 digits */
+    struct span region;
+    struct span caller_arn;
+    struct span request_id;
+    const struct http_header *headers;
+    size_t header_count;
+    struct buffer *body; /* taken; may be NULL */
+};
+
+/*
+ * Makes an operation with copies of the spans and headers given (arena). `send` and its context are used until the
+ * answer or operation_abandon. NULL when out of memory.
+ */
+struct operation *operation_new(const struct operation_services *services, const struct operation_request *request,
+                                operation_send *send, void *send_context);
+
+/* Runs the operation: may answer (and free it) before it returns. `route` NULL: an unknown path or method. */
+void operation_start(struct operation *operation, const struct operation_route *route,
+                     const struct operation_parameter *parameters, size_t parameter_count);
+
+/* The caller has gone; `send` will not be called. */
+void operation_abandon(struct operation *operation);
+
+/* --- for handlers ---------------------------------------------------------------------------------------------- */
+
+/* A path parameter's decoded value; it is there when the route's pattern has it. */
+struct span operation_parameter(const struct operation *operation, struct span name);
+/*
+ * A query parameter's decoded value through ret_value. False when absent. The first of several counts. Memory is the
+ * arena's.
+ */
+bool operation_query(struct operation *operation, struct span name, struct span *ret_value);
+/* First header of that name, SPAN_NONE when absent. */
+struct span operation_header(const struct operation *operation, struct span name);
+
+/* Answers with a JSON document (taken; NULL: an empty body). Out of memory becomes a 500. */
+void operation_respond(struct operation *operation, int status, json_t *document);
+/* Answers with bytes. Takes `body`. */
+void operation_respond_bytes(struct operation *operation, int status, const char *content_type, struct buffer *body);
+/* Answers with the service's error envelope. */
+void operation_respond_error(struct operation *operation, const struct aws_error *error);
+/* 500 ServiceException; `error` is what the log gets (a negative errno). */
+void operation_respond_failure(struct operation *operation, int error, const char *what);
+/* 501 NotImplementedException that names the operation. */
+void operation_respond_unsupported(struct operation *operation);
+
+/* --- routing ---------------------------------------------------------------------------------------------------- */
+
+enum operation_match { OPERATION_MATCHED, OPERATION_NO_PATH, OPERATION_NO_METHOD };
+
+/*
+ * Finds the row for a request: `path` as sent (one trailing slash is allowed), `query` as sent. Parameters are decoded
+ * into the arena. OPERATION_NO_METHOD: the path is there, but not for this method.
+ */
+enum operation_match operation_match_route(const struct operation_route *routes, size_t route_count, struct span method,
+                                           struct span path, struct span query, struct arena *arena,
+                                           const struct operation_route **ret_route,
+                                           struct operation_parameter ret_parameters[OPERATION_PARAMETERS_MAX],
+                                           size_t *ret_parameter_count);
