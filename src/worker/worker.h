@@ -47,7 +47,8 @@ struct environment_spec {
     const char *layer_dirs[SANDBOX_LAYERS_MAX];   /* NULL ends the list */
     const struct environment_variable *variables; /* the function's own */
     size_t variable_count;
-    const char *log_group; /* "/aws/lambda/NAME" unless configured */
+    const char *log_group;           /* "/aws/lambda/NAME" unless configured */
+    const char *runtime_version_arn; /* for the INIT_START line; NULL: left out */
     enum environment_origin origin;
 };
 
@@ -80,10 +81,13 @@ struct invocation {
     void *context;
     char request_id[37];
     struct span event;          /* the payload */
+    struct buffer *event_owner; /* optional: the buffer that `event` is the whole of. It is then moved out when the
+                                   event is delivered (no copy); what is left of it stays the owner's */
     struct span client_context; /* decoded JSON, may be empty */
     struct span trace_id;       /* X-Amzn-Trace-Id, may be empty */
     const char *invoked_arn;    /* as the caller named it */
-    bool wants_log_tail;        /* on_response is then held back until END and REPORT are in the tail */
+    bool wants_log_tail;        /* on_response is then held back until END and REPORT are in the tail, that is until the
+                                   environment is free */
     struct buffer log_tail;     /* last 4 KB of the log of this invocation when wanted; valid in on_response */
 };
 
@@ -98,18 +102,21 @@ struct environment_events {
 
 struct worker_config {
     uv_loop_t *loop;
-    struct launcher *launcher;      /* borrowed; the worker sets its events and polls its descriptor */
-    struct http_server *server;     /* borrowed; Runtime API sockets are adopted into it */
-    const struct log *log;          /* borrowed */
-    const char *data_dir;           /* logs go to DIR/logs/ */
-    const char *runtimes_dir;       /* where python/ and nodejs/ bootstraps are installed */
-    unsigned freeze_grace_ms;       /* idle time before freezing; 0: 100 */
-    void (*on_lost)(void *context); /* the launcher died */
+    struct launcher *launcher;          /* borrowed; the worker sets its events and polls its descriptor */
+    struct http_server *server;         /* borrowed; Runtime API sockets are adopted into it */
+    const struct log *log;              /* borrowed */
+    const char *data_dir;               /* logs go to DIR/logs/ */
+    const char *runtimes_dir;           /* where python/ and nodejs/ bootstraps are installed */
+    unsigned freeze_grace_ms;           /* idle time before freezing; 0: 100 */
+    unsigned init_limit_ms;             /* Init of an on-demand environment; 0: 10,000 */
+    unsigned provisioned_init_limit_ms; /* at least this, or the function's timeout, at most 900 s; 0: 130,000 */
+    void (*on_lost)(void *context);     /* the launcher died */
     void *context;
 };
 
 int worker_new(const struct worker_config *config, struct worker **ret_worker, struct fault *fault) MUST_USE;
-/* Kills every environment without Shutdown phase or callbacks and flushes the logs. NULL is allowed. */
+/* Kills every environment without Shutdown phase or callbacks and flushes the logs. The handles end on later turns of
+ * the loop; the server and the launcher must still be there. Not from inside a callback. NULL is allowed. */
 struct worker *worker_free(struct worker *worker);
 
 /* Starts making an environment; on_ready or on_gone follows. `events` is borrowed for its life. -errno: nothing
