@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/fault.h"
+#include "http/header.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -26,11 +27,6 @@
 struct http_server;
 struct http_listener;
 struct http_request;
-
-struct http_header {
-    struct span name;
-    struct span value;
-};
 
 struct http_handler {
     /*
@@ -42,8 +38,9 @@ struct http_handler {
     /* The request is complete. Must lead to exactly one answer, now or later. */
     void (*on_request)(struct http_request *request, void *context);
     /*
-     * The peer closed or reset the connection, or the listener was closed, after on_headers and before the answer was
-     * complete. Last callback of this request; it is freed when this returns. Optional.
+     * After on_headers and before the answer was complete, the peer closed its end or reset the connection, the
+     * listener was closed, or the server itself refused the rest of the request (413, 408 or 400 in the body). Last
+     * callback of this request; it is freed when this returns. Optional.
      */
     void (*on_gone)(struct http_request *request, void *context);
     /*
@@ -63,7 +60,9 @@ struct http_server_config {
     unsigned body_timeout_ms;   /* longest silence while a body is due; 0: 30,000 */
     unsigned idle_timeout_ms;   /* a kept-alive connection between requests; 0: 75,000 */
     unsigned write_timeout_ms;  /* longest time a response makes no progress; 0: 60,000 */
-    unsigned connections;       /* at most this many at once; 0: 20,000 */
+    unsigned connections;       /* at most this many at once; 0: 20,000. Past it the longest idle one makes room */
+    size_t drain_bytes;         /* read and dropped after an answer that came before the body's end; 0: 128 MiB */
+    unsigned drain_timeout_ms;  /* and for at most this long; 0: 30,000 */
 };
 
 /* Makes a server without listeners. The loop is borrowed until http_server_free. 0 or -errno. */
@@ -78,8 +77,8 @@ int http_server_listen(struct http_server *server, const char *host, uint16_t po
 
 /*
  * Accepts on a socket that is already listening (a Runtime API socket made by the launcher). Takes `fd` on success.
- * Connections of such listeners have no idle and no header timeout when `patient` is true: a runtime may stay silent
- * for as long as its function is frozen.
+ * Connections of such listeners have no idle, header, body or write timeout when `patient` is true: a runtime may stay
+ * silent, or leave an answer unread, for as long as its function is frozen.
  */
 int http_server_adopt(struct http_server *server, int fd, bool patient, const struct http_handler *handler,
                       void *context, struct http_listener **ret_listener) MUST_USE;
@@ -89,14 +88,16 @@ int http_listener_address(const struct http_listener *listener, struct sockaddr_
 
 /*
  * Stops accepting and closes every connection of this listener at once; requests under way get on_gone on a later turn
- * of the loop (unless `quiet`, then they get no callback and their pointers die now). The listener is gone for the
- * caller when this returns.
+ * of the loop (unless `quiet`, then they get no callback and their pointers die now; the one whose callback is running
+ * dies when that returns). The listener is gone for the caller when this returns; without `quiet` the handler table and
+ * its context are still used until the last on_gone.
  */
 void http_listener_close(struct http_listener *listener, bool quiet);
 
 /*
  * Orderly end: stops accepting on all listeners, closes idle connections, lets requests under way be answered (with
- * Connection: close), then calls on_done once from the loop. May be followed by http_server_free at any time.
+ * Connection: close), then calls on_done once from the loop. Waits for as long as the requests take; the caller bounds
+ * it with http_server_free, which may follow at any time (on_done is then not called). Listeners stay valid pointers.
  */
 void http_server_shutdown(struct http_server *server, void (*on_done)(void *context), void *context);
 
@@ -109,7 +110,7 @@ size_t http_server_connections(const struct http_server *server);
 /* --- what a handler asks of a request; spans are valid as long as the request ------------------------------------ */
 
 struct span http_request_method(const struct http_request *request);
-/* The path as sent: percent-encoding untouched, without the query. */
+/* The path as sent: percent-encoding untouched, without the query (and without scheme and host when sent so). */
 struct span http_request_path(const struct http_request *request);
 /* What follows the first '?', as sent; empty when there is none. */
 struct span http_request_query(const struct http_request *request);
@@ -117,7 +118,9 @@ size_t http_request_header_count(const struct http_request *request);
 struct http_header http_request_header_at(const struct http_request *request, size_t index);
 /* First header of that name (ASCII case ignored), SPAN_NONE when absent; a present but empty one has non-NULL data. */
 struct span http_request_header(const struct http_request *request, struct span name);
-/* The body so far: whole in on_request, empty in on_headers. */
+/* HTTP/1.minor: 0 or 1. */
+int http_request_minor_version(const struct http_request *request);
+/* The body so far: whole in on_request, empty in on_headers. Stays valid until taken or the request is freed. */
 struct span http_request_body(const struct http_request *request);
 /* Moves the body out (no copy). The caller owns it. */
 struct buffer http_request_take_body(struct http_request *request);
@@ -139,14 +142,21 @@ struct span http_request_peer(struct http_request *request);
  * The whole answer at once. Adds Content-Length (except 204/304), Date and, when due, Connection. Takes `body` (may be
  * NULL), which is written without copying. Headers are copied. The request pointer is dead after this call. Failure to
  * write is the peer's loss: the connection is closed.
+ *
+ * `status` is 200 to 999. Of the given headers, Content-Length counts only in an answer to HEAD without a body and in
+ * a 304, "Connection: close" ends the connection after this answer, other Connection and Transfer-Encoding fields are
+ * dropped, and a given Date replaces ours. A field whose name is not a token is dropped; control characters in a
+ * value become blanks, so that no value can start another field.
  */
 void http_respond(struct http_request *request, int status, const struct http_header *headers, size_t header_count,
                   struct buffer *body);
 
 /*
  * An answer that starts before it ends: chunked for HTTP/1.1 (unless the headers carry Content-Length), closed at the
- * end for HTTP/1.0. `trailers` of http_response_end may be none. on_drain is called from the loop when less than
- * 64 KiB remain unsent after more had been.
+ * end for HTTP/1.0. `trailers` of http_response_end may be none; they are sent only when chunked. on_drain (may be
+ * NULL; its context is the listener's) is called from the loop when less than 64 KiB remain unsent after more had been.
+ * With Content-Length given, bytes past it are dropped and an end short of it breaks the connection off. on_gone may
+ * come until http_response_end, abort or on_gone itself makes the pointer dead.
  */
 void http_response_start(struct http_request *request, int status, const struct http_header *headers,
                          size_t header_count, void (*on_drain)(struct http_request *request, void *context));
