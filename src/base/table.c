@@ -91,7 +91,12 @@ static int table_grow(struct table *table)
     }
     free(table->entries);
     free(table->slots);
-    *table = (struct table){entries, used, used, capacity, slots, slot_count};
+    table->entries = entries;
+    table->used = used;
+    table->count = used;
+    table->capacity = capacity;
+    table->slots = slots;
+    table->slot_count = slot_count;
     return 0;
 }
 
