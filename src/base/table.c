@@ -65,10 +65,10 @@ static void table_index(uint32_t *slots, size_t slot_count, uint64_t hash, size_
     slots[slot] = (uint32_t)index + 1;
 }
 
-/* Makes room for one more entry, squeezing out holes. */
-static int table_grow(struct table *table)
+/* Makes room for at least `extra` more entries, squeezing out holes. */
+static int table_grow(struct table *table, size_t extra)
 {
-    size_t capacity = MAX((size_t)8, table->count * 2);
+    size_t capacity = MAX((size_t)8, MAX(table->count * 2, table->count + extra));
     size_t slot_count = 16;
     struct table_entry *entries;
     uint32_t *slots;
@@ -100,6 +100,11 @@ static int table_grow(struct table *table)
     return 0;
 }
 
+int table_reserve(struct table *table, size_t extra)
+{
+    return table->capacity - table->used >= extra ? 0 : table_grow(table, extra);
+}
+
 void *table_get(const struct table *table, struct span key)
 {
     struct table_entry *entry = table_find(table, key, hash_key(key));
@@ -110,7 +115,7 @@ void *table_get(const struct table *table, struct span key)
 static int table_append(struct table *table, struct span key, uint64_t hash, void *value)
 {
     if (table->used == table->capacity) {
-        int r = table_grow(table);
+        int r = table_grow(table, 1);
         if (r < 0)
             return r;
     }

@@ -24,6 +24,8 @@ struct table {
 
 /* Zero-initialised is a valid empty table. Frees the table, not the values. */
 void table_deinit(struct table *table);
+/* After it, the next `extra` additions cannot fail: for changes that must not fail half-way. 0 or -ENOMEM. */
+int table_reserve(struct table *table, size_t extra) MUST_USE;
 /* NULL when absent. */
 void *table_get(const struct table *table, struct span key);
 /* 0, -EEXIST when the key is there already, -ENOMEM. The key must outlive the entry. */
