@@ -38,6 +38,9 @@ struct sandbox_spec {
     const char *runtime_dir;                    /* host path shown as /var/runtime; NULL: an empty directory */
     unsigned memory_mib; /* MemorySize: limit for the whole sandbox, /tmp not counted; also sets the CPU share */
     unsigned tmp_mib;    /* EphemeralStorage: size of /tmp */
+    /* The CPU limit waits for launcher_limit_cpu, as Lambda gives the Init phase more; false: limited from the start.
+     */
+    bool cpu_boost;
 };
 
 /* What to run inside. Paths are as seen in the sandbox. */
@@ -66,7 +69,8 @@ struct sandbox_created {
 
 struct launcher_events {
     void (*on_created)(uint64_t id, struct sandbox_created *created, void *context);
-    /* The sandbox could not be made: nothing is left of it. -errno and a sentence. */
+    /* The sandbox could not be made: nothing is left of it. An errno and a sentence; no other event follows for the id.
+     */
     void (*on_create_failed)(uint64_t id, const struct fault *fault, void *context);
     /*
      * The process started by launcher_run could not be executed (`exec_errno` > 0: ENOENT, EACCES, ENOEXEC ...) or has
@@ -120,6 +124,8 @@ int launcher_run(struct launcher *launcher, uint64_t id, uint32_t run, const str
 int launcher_signal(struct launcher *launcher, uint64_t id, int signal) MUST_USE;
 /* Kills every process in the sandbox but init; /tmp stays. on_reset follows (after on_process_exit). Thaws first. */
 int launcher_reset(struct launcher *launcher, uint64_t id) MUST_USE;
+/* Ends the boost of a sandbox made with cpu_boost: from here on its CPU share follows from memory_mib. No answer. */
+int launcher_limit_cpu(struct launcher *launcher, uint64_t id) MUST_USE;
 /* Kills the whole sandbox, frozen or not. on_gone follows. */
 int launcher_kill(struct launcher *launcher, uint64_t id) MUST_USE;
 
