@@ -1,5 +1,7 @@
 #include "base/encode.h"
 
+#include <stdio.h>
+
 static const char base64_alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 int base64_encode(struct span bytes, struct buffer *buffer)
@@ -99,4 +101,70 @@ const char *hex_encode(const void *bytes, size_t length, char *text)
     }
     text[2 * length] = '\0';
     return text;
+}
+
+/* The letter after the backslash for characters that have a short escape, 0 for others. */
+static char short_escape(unsigned char c)
+{
+    switch (c) {
+    case '"':
+    case '\\':
+        return (char)c;
+    case '\n':
+        return 'n';
+    case '\r':
+        return 'r';
+    case '\t':
+        return 't';
+    case '\b':
+        return 'b';
+    case '\f':
+        return 'f';
+    default:
+        return 0;
+    }
+}
+
+/* Writes at most 6 bytes (the text's rest gives room for a sequence); returns how many bytes of `text` it stands for.
+ */
+static size_t encode_character(struct span text, char **out)
+{
+    unsigned char c = (unsigned char)text.data[0];
+    size_t length = span_utf8_length(text);
+    char letter = short_escape(c);
+
+    if (letter) {
+        *(*out)++ = '\\';
+        *(*out)++ = letter;
+    } else if (c < 0x20) {
+        *out += sprintf(*out, "\\u%04x", c);
+    } else if (length == 0) {
+        memcpy(*out, "\xef\xbf\xbd", 3);
+        *out += 3;
+    } else {
+        memcpy(*out, text.data, length);
+        *out += length;
+    }
+    return MAX(length, (size_t)1);
+}
+
+int json_encode_string(struct span text, struct buffer *buffer)
+{
+    size_t room;
+    char *out;
+    int r;
+
+    /* Six bytes for one, the closing quote and the NUL that sprintf writes. */
+    if (__builtin_mul_overflow(text.length, (size_t)6, &room) || __builtin_add_overflow(room, (size_t)3, &room))
+        return -ENOMEM;
+    r = buffer_reserve(buffer, room);
+    if (r < 0)
+        return r;
+    out = buffer->data + buffer->length;
+    *out++ = '"';
+    for (size_t i = 0; i < text.length;)
+        i += encode_character(span_slice(text, i, text.length), &out);
+    *out++ = '"';
+    buffer->length = (size_t)(out - buffer->data);
+    return 0;
 }

@@ -1,4 +1,4 @@
-/* base64 (RFC 4648, with padding) and hex. */
+/* base64 (RFC 4648, with padding), hex, and strings for JSON. */
 #pragma once
 
 #include "base/buffer.h"
@@ -10,3 +10,8 @@ int base64_encode(struct span bytes, struct buffer *buffer) MUST_USE;
 int base64_decode(struct span text, struct buffer *buffer) MUST_USE;
 /* Lower-case hex of `bytes` and a NUL into `text` (2 * length + 1 bytes). Returns `text`. */
 const char *hex_encode(const void *bytes, size_t length, char *text);
+/*
+ * Appends `text` as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD, one each. 0 or -ENOMEM; the
+ * buffer is then unchanged.
+ */
+int json_encode_string(struct span text, struct buffer *buffer) MUST_USE;

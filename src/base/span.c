@@ -108,9 +108,9 @@ char *span_dup(struct span s)
     return copy;
 }
 
-/* Length of the well-formed sequence at `p`, 0 when there is none. */
-static size_t utf8_sequence(const unsigned char *p, size_t left)
+size_t span_utf8_length(struct span s)
 {
+    const unsigned char *p = (const unsigned char *)s.data;
     size_t length;
     uint32_t code;
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -125,7 +125,7 @@ static size_t utf8_sequence(const unsigned char *p, size_t left)
         length = 4, code = p[0] & 0x07;
     else
         return 0;
-    if (left < length)
+    if (s.length < length)
         return 0;
     for (size_t i = 1; i < length; i++) {
         if ((p[i] & 0xc0) != 0x80)
@@ -139,10 +139,8 @@ static size_t utf8_sequence(const unsigned char *p, size_t left)
 
 bool span_is_utf8(struct span s)
 {
-    const unsigned char *p = (const unsigned char *)s.data;
-
     for (size_t i = 0; i < s.length;) {
-        size_t length = utf8_sequence(p + i, s.length - i);
+        size_t length = span_utf8_length(span_slice(s, i, s.length));
         if (!length)
             return false;
         i += length;

@@ -62,5 +62,7 @@ struct span span_cut(struct span *rest, char separator);
 int span_to_u64(struct span s, uint64_t maximum, uint64_t *ret_value) MUST_USE;
 /* A NUL-terminated malloc'ed copy, NULL when out of memory. */
 char *span_dup(struct span s) MUST_USE;
+/* Bytes of the well-formed UTF-8 sequence that a non-empty span begins with, 0 when it begins with none. */
+size_t span_utf8_length(struct span s);
 /* True when the bytes are well-formed UTF-8 (no surrogates, no overlong forms, nothing past U+10FFFF). */
 bool span_is_utf8(struct span s);
