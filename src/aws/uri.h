@@ -19,6 +19,9 @@ int uri_decode(struct arena *arena, struct span text, struct span *ret_decoded) 
  */
 int uri_encode(struct span text, bool keep_slash, struct buffer *buffer) MUST_USE;
 
+/* A-Z a-z 0-9 - . _ ~ : what is never encoded. */
+bool uri_is_unreserved(unsigned char c);
+
 struct uri_parameter {
     struct span name;
     struct span value; /* empty with data NULL when there was no '=' */

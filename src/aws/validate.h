@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "aws/arn.h"
 #include "aws/error.h"
 
 struct validation {
@@ -58,6 +59,14 @@ bool validate_list(struct validation *validation, const struct span *values, siz
 bool validate_map(struct validation *validation, const struct span *keys, const struct span *values, size_t count,
                   const char *member, const struct validation_constraint *key_constraint,
                   const struct validation_constraint *value_constraint);
+/*
+ * A function's name in one of its forms, with the length and the pattern that the model gives the form ("functionName"
+ * as member in every recording). True fills `ret_name`. A good name costs no pattern matching.
+ */
+bool validate_function_name(struct validation *validation, struct span text, enum function_name_form form,
+                            const char *member, struct function_name *ret_name);
+/* A qualifier given beside the name (?Qualifier=): NumericLatestPublishedOrAliasQualifier, 1 to 128. */
+bool validate_qualifier(struct validation *validation, struct span text, const char *member);
 /* A whole entry as formatted, for wordings that are not made above. */
 void validation_add(struct validation *validation, const char *format, ...) PRINTF_LIKE(2, 3);
 
