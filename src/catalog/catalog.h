@@ -45,7 +45,8 @@ struct catalog_variable {
 
 /*
  * What an environment is made from: a snapshot that never changes, shared by counting. Environments and running invokes
- * hold the one they started with. All strings are owned by it.
+ * hold the one they started with. All strings are owned by it, and it holds a reference to its package in the code
+ * store for as long as it lives.
  */
 struct catalog_version_config {
     unsigned references; /* catalog_version_config_ref and _unref only */
@@ -66,8 +67,7 @@ struct catalog_version_config {
     const struct catalog_variable *variables;
     size_t variable_count;
     const char *revision_id;
-    const char *internal_revision; /* same for two configurations whose code and settings are the same publication */
-    const json_t *document;        /* in the shape of the API's FunctionConfiguration, without ARN and State members */
+    const json_t *document; /* in the shape of the API's FunctionConfiguration, without ARN and State members */
 };
 
 enum catalog_state { CATALOG_PENDING, CATALOG_ACTIVE };
@@ -165,7 +165,11 @@ void catalog_add_observer(struct catalog *catalog, struct catalog_observer *obse
  */
 int catalog_load(struct catalog *catalog, struct fault *fault) MUST_USE;
 
-/* Mutations still waiting get -ECANCELED. Observers are not told. NULL is allowed. */
+/*
+ * The end, after store_close (which still ends the commits under way through this module) and after everybody has given
+ * back the configurations they hold. Mutations still waiting get -ECANCELED. Packages stay on disk; observers are not
+ * told. The loop must run once more for the handles to end. NULL is allowed.
+ */
 struct catalog *catalog_free(struct catalog *catalog);
 
 /* --- looking up: no allocation -------------------------------------------------------------------------------- */
@@ -185,6 +189,14 @@ struct catalog_target {
 
 /* Qualifier to version or alias: empty, "$LATEST", digits, or an alias' name. False when there is none. */
 bool catalog_resolve(const struct catalog_function *function, struct span qualifier, struct catalog_target *ret_target);
+
+/*
+ * The function's newest version, if publishing now would only repeat it: code and configuration of $LATEST are what
+ * they were when it was published. NULL otherwise, also when that version has been deleted.
+ */
+struct catalog_version *catalog_find_unchanged(const struct catalog_function *function);
+/* An update is InProgress or the function is Pending: the service refuses other updates meanwhile. */
+bool catalog_is_settling(const struct catalog_function *function);
 
 /* Sum over all scopes, for GetAccountSettings-like limits and health. */
 size_t catalog_function_count(const struct catalog *catalog);
@@ -242,8 +254,8 @@ int catalog_change_update_latest(struct catalog_change *change, struct catalog_f
  * Publishes what $LATEST is (as edited by this same change, if it was) as the function's next number, with another
  * description when one is given (NULL: $LATEST's). Active at once when $LATEST is settled, else Pending.
  */
-int catalog_change_publish(struct catalog_change *change, struct catalog_function *function,
-                           const char *description) MUST_USE;
+int catalog_change_publish(struct catalog_change *change, struct catalog_function *function, const char *description,
+                           struct catalog_version **ret_version) MUST_USE;
 /* No alias may point to it. */
 int catalog_change_delete_version(struct catalog_change *change, struct catalog_version *version) MUST_USE;
 /* With its versions and aliases. Alone in its change. */

@@ -1,0 +1,114 @@
+/*
+ * Shared by this module's files only: the private halves of the public structures, and the steps of a change.
+ */
+#pragma once
+
+#include "catalog/catalog.h"
+
+/* What of a function lies in its own document: everything but versions and aliases. */
+struct function_facts {
+    uint64_t next_version;
+    bool has_reserved;
+    unsigned reserved;
+    json_t *tags; /* owned, never NULL once filled */
+};
+
+struct scope_entry {
+    struct catalog_scope scope;
+    struct catalog *catalog;
+    char *key;                      /* "ACCOUNT/REGION"; also what scope.account and scope.region are copied from */
+    struct list waiting;            /* mutations, oldest first */
+    bool draining;                  /* lane_run is on the stack */
+    struct catalog_change *running; /* handed to the store */
+};
+
+struct function_entry {
+    struct catalog_function function;
+    struct catalog_mutation settle;
+    bool settle_waiting; /* in the lane or running */
+};
+
+struct version_entry {
+    struct catalog_version version;
+    char number[CATALOG_VERSION_BYTES];
+    char *source_description; /* $LATEST's Description when it was published; NULL for $LATEST itself */
+};
+
+struct alias_entry {
+    struct catalog_alias alias;
+    char *name;
+    char *description;
+    char *revision_id;
+};
+
+struct catalog {
+    struct catalog_config config;
+    struct table scopes; /* "ACCOUNT/REGION": struct scope_entry */
+    struct list observers;
+    uv_timer_t *retry; /* armed after the store refused to settle something */
+    size_t function_count;
+};
+
+/* Calls every observer's member, where it is there. */
+#define CATALOG_NOTIFY(catalog, member, ...)                                                       \
+    do {                                                                                           \
+        LIST_FOREACH (link, &(catalog)->observers) {                                               \
+            struct catalog_observer *observer = CONTAINER_OF(link, struct catalog_observer, link); \
+            if (observer->member)                                                                  \
+                observer->member(__VA_ARGS__, observer->context);                                  \
+        }                                                                                          \
+    } while (0)
+
+/* --- catalog.c --- */
+/* Finds or makes. -ENOMEM, -ENAMETOOLONG. */
+int catalog_get_scope(struct catalog *catalog, struct span account, struct span region,
+                      struct scope_entry **ret_scope) MUST_USE;
+/* A function with nothing in it but its name and an empty $LATEST; not in any table. NULL when out of memory. */
+struct function_entry *function_entry_new(struct scope_entry *scope, struct span name);
+/* With all versions and aliases. NULL is allowed. */
+struct function_entry *function_entry_free(struct function_entry *entry);
+struct version_entry *version_entry_new(struct catalog_function *function, struct span number);
+struct version_entry *version_entry_free(struct version_entry *entry);
+struct alias_entry *alias_entry_new(struct catalog_function *function, struct span name);
+struct alias_entry *alias_entry_free(struct alias_entry *entry);
+void cleanup_function_entry(struct function_entry **entry);
+void cleanup_version_entry(struct version_entry **entry);
+void cleanup_alias_entry(struct alias_entry **entry);
+
+static inline struct version_entry *version_entry_of(struct catalog_version *version)
+{
+    return CONTAINER_OF(version, struct version_entry, version);
+}
+
+static inline struct function_entry *function_entry_of(struct catalog_function *function)
+{
+    return CONTAINER_OF(function, struct function_entry, function);
+}
+
+static inline struct scope_entry *scope_entry_of(const struct catalog_scope *scope)
+{
+    return CONTAINER_OF(scope, struct scope_entry, scope);
+}
+
+/* --- config.c --- */
+struct config_source {
+    const struct catalog_function *function;
+    const char *version;
+    const char *revision_id;
+    struct span code_sha256;
+    uint64_t code_bytes;
+    json_t *document; /* referenced */
+};
+
+/* A snapshot with one reference, holding its package. -ENOMEM, -EINVAL: a member is missing or of the wrong kind. */
+int version_config_new(struct code_store *code, const struct config_source *source,
+                       struct catalog_version_config **ret_config) MUST_USE;
+/* Gives back without releasing the package: for the end of the program. */
+void version_config_forget(struct catalog_version_config *config);
+
+/* --- change.c --- */
+/* Runs what waits in the lane until something is at the store. */
+void lane_run(struct scope_entry *scope);
+/* Starts settling when something is unsettled. */
+void function_settle(struct function_entry *entry);
+bool version_is_settled(const struct catalog_version *version);
