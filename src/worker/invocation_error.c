@@ -1,5 +1,7 @@
 #include "worker/invocation_error.h"
 
+#include "base/encode.h"
+
 #include <signal.h>
 #include <stdio.h>
 
@@ -23,28 +25,11 @@ static const char *const signal_names[] = {
     [SIGSYS] = "bad system call",
 };
 
-static int append_json_string(struct buffer *buffer, const char *text)
-{
-    int r = buffer_append_char(buffer, '"');
-
-    for (; r == 0 && *text; text++) {
-        unsigned char c = (unsigned char)*text;
-
-        if (c == '"' || c == '\\')
-            r = buffer_printf(buffer, "\\%c", c);
-        else if (c < 0x20)
-            r = buffer_printf(buffer, "\\u%04x", c);
-        else
-            r = buffer_append_char(buffer, (char)c);
-    }
-    return r < 0 ? r : buffer_append_char(buffer, '"');
-}
-
 static int append_pair(struct buffer *buffer, struct span before, const char *value)
 {
     int r = buffer_append_span(buffer, before);
 
-    return r < 0 ? r : append_json_string(buffer, value);
+    return r < 0 ? r : json_encode_string(span_from(value), buffer);
 }
 
 int invocation_error_json(const char *type, const char *message, struct buffer *buffer)

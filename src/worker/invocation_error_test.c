@@ -40,7 +40,7 @@ static void test_message_is_escaped(void **state)
 
     (void)state;
     assert_int_equal(invocation_error_json("T", "a\"b\\c\n", &buffer), 0);
-    assert_text(&buffer, "{\"errorType\":\"T\",\"errorMessage\":\"a\\\"b\\\\c\\u000a\"}");
+    assert_text(&buffer, "{\"errorType\":\"T\",\"errorMessage\":\"a\\\"b\\\\c\\n\"}");
 }
 
 static void test_exit_texts(void **state)

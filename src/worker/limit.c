@@ -3,37 +3,37 @@
  * ticks wake an idle daemon). Expiry walks all queues, one for each distinct wait, which happens a few times a second
  * at most.
  */
-#include "worker/deadline.h"
+#include "worker/limit.h"
 #include "base/macros.h"
 
-struct deadline_queue {
+struct limit_queue {
     struct list_link link;
     struct list waiting;
     int64_t wait_ns;
-    deadline_handler *on_expire;
+    limit_handler *on_expire;
 };
 
-static struct deadline_queue *queue_of(struct list_link *link)
+static struct limit_queue *queue_of(struct list_link *link)
 {
-    return CONTAINER_OF(link, struct deadline_queue, link);
+    return CONTAINER_OF(link, struct limit_queue, link);
 }
 
-static struct deadline *first_of(const struct deadline_queue *queue)
+static struct limit *first_of(const struct limit_queue *queue)
 {
     struct list_link *link = list_first(&queue->waiting);
 
-    return link ? CONTAINER_OF(link, struct deadline, link) : NULL;
+    return link ? CONTAINER_OF(link, struct limit, link) : NULL;
 }
 
-void deadline_set_init(struct deadline_set *set)
+void limit_set_init(struct limit_set *set)
 {
     list_init(&set->queues);
 }
 
-void deadline_set_deinit(struct deadline_set *set)
+void limit_set_deinit(struct limit_set *set)
 {
     LIST_FOREACH (link, &set->queues) {
-        struct deadline_queue *queue = queue_of(link);
+        struct limit_queue *queue = queue_of(link);
 
         LIST_FOREACH (waiting, &queue->waiting)
             list_remove(waiting);
@@ -42,9 +42,9 @@ void deadline_set_deinit(struct deadline_set *set)
     }
 }
 
-struct deadline_queue *deadline_set_queue(struct deadline_set *set, int64_t wait_ns, deadline_handler *on_expire)
+struct limit_queue *limit_set_queue(struct limit_set *set, int64_t wait_ns, limit_handler *on_expire)
 {
-    struct deadline_queue *queue;
+    struct limit_queue *queue;
 
     LIST_FOREACH (link, &set->queues) {
         queue = queue_of(link);
@@ -61,12 +61,12 @@ struct deadline_queue *deadline_set_queue(struct deadline_set *set, int64_t wait
     return queue;
 }
 
-int64_t deadline_set_next(const struct deadline_set *set)
+int64_t limit_set_next(const struct limit_set *set)
 {
-    int64_t next = DEADLINE_NEVER;
+    int64_t next = LIMIT_NEVER;
 
     LIST_FOREACH (link, &set->queues) {
-        struct deadline *first = first_of(queue_of(link));
+        struct limit *first = first_of(queue_of(link));
 
         if (first)
             next = MIN(next, first->at_ns);
@@ -74,11 +74,11 @@ int64_t deadline_set_next(const struct deadline_set *set)
     return next;
 }
 
-void deadline_set_expire(struct deadline_set *set, int64_t now_ns)
+void limit_set_expire(struct limit_set *set, int64_t now_ns)
 {
     LIST_FOREACH (link, &set->queues) {
-        struct deadline_queue *queue = queue_of(link);
-        struct deadline *first;
+        struct limit_queue *queue = queue_of(link);
+        struct limit *first;
 
         while ((first = first_of(queue)) && first->at_ns <= now_ns) {
             list_remove(&first->link);
@@ -87,20 +87,20 @@ void deadline_set_expire(struct deadline_set *set, int64_t now_ns)
     }
 }
 
-void deadline_init(struct deadline *deadline)
+void limit_init(struct limit *limit)
 {
-    list_link_init(&deadline->link);
-    deadline->at_ns = DEADLINE_NEVER;
+    list_link_init(&limit->link);
+    limit->at_ns = LIMIT_NEVER;
 }
 
-void deadline_start(struct deadline_queue *queue, struct deadline *deadline, int64_t now_ns)
+void limit_start(struct limit_queue *queue, struct limit *limit, int64_t now_ns)
 {
-    list_remove(&deadline->link);
-    deadline->at_ns = now_ns + queue->wait_ns;
-    list_push_back(&queue->waiting, &deadline->link);
+    list_remove(&limit->link);
+    limit->at_ns = now_ns + queue->wait_ns;
+    list_push_back(&queue->waiting, &limit->link);
 }
 
-void deadline_stop(struct deadline *deadline)
+void limit_stop(struct limit *limit)
 {
-    list_remove(&deadline->link);
+    list_remove(&limit->link);
 }

@@ -1,0 +1,52 @@
+/*
+ * The functions' logs: one stream an environment, written behind into DATA/logs/ in the form of log_record.h. Output of
+ * the function comes in as bytes and is cut into lines (events); the service's own lines come in whole. Nothing here
+ * writes on the loop: what has gathered is handed to one write at a time on libuv's pool, a quarter of a second after
+ * the first byte or when a stream has gathered much.
+ *
+ * Memory is bounded: function_log_is_full says that a stream should get no more output until on_room is called, which
+ * is how a flood from one function is held back in that function's own pipe. Lines of the service are few and always
+ * taken. When the disk refuses (full, gone), the bytes are counted and dropped and the daemon's log says so once until
+ * a write succeeds again. Nothing is synced: these are logs.
+ *
+ * All on the loop's thread; on_room is called from the loop.
+ */
+#pragma once
+
+#include "base/buffer.h"
+#include "base/log.h"
+
+#include <uv.h>
+
+struct function_log;
+struct function_log_stream;
+
+/* The tail that X-Amz-Log-Result carries. */
+enum { FUNCTION_LOG_TAIL_BYTES = 4096 };
+
+/* Makes the writer for files under `directory` (copied; made when first needed). `log` is borrowed. 0 or -errno. */
+int function_log_new(uv_loop_t *loop, const char *directory, const struct log *log,
+                     struct function_log **ret_log) MUST_USE;
+/* Writes out all that has gathered, waiting for it. Every stream must have been closed. The handles end on later turns
+ * of the loop. NULL is allowed. */
+struct function_log *function_log_free(struct function_log *log);
+/* Bytes lost because the disk refused them. */
+uint64_t function_log_lost_bytes(const struct function_log *log);
+
+/* Opens a stream. Names are copied. `on_room` is called with `context` once after function_log_is_full was true; it may
+ * not close streams. */
+int function_log_stream_open(struct function_log *log, const char *group, const char *stream,
+                             void (*on_room)(void *context), void *context,
+                             struct function_log_stream **ret_stream) MUST_USE;
+/* What has gathered is still written. NULL is allowed. */
+struct function_log_stream *function_log_stream_close(struct function_log_stream *stream);
+
+/* One line of the service, with its newline. Output that has not ended its line is ended before it. */
+void function_log_line(struct function_log_stream *stream, struct span line, int64_t wall_ns);
+/* Output of the function, in whatever pieces. */
+void function_log_output(struct function_log_stream *stream, struct span bytes, int64_t wall_ns);
+/* True when no more output should be read for now; on_room follows. */
+bool function_log_is_full(struct function_log_stream *stream);
+
+/* From now on the stream's lines also go to `tail`, of which the last 4 KB are kept; NULL ends that. Borrowed. */
+void function_log_set_tail(struct function_log_stream *stream, struct buffer *tail);

@@ -1,0 +1,286 @@
+#include "worker/function_log.h"
+
+#include "base/clock.h"
+#include "worker/log_record.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+/* cmocka.h needs setjmp.h, stdarg.h, stddef.h and stdint.h */
+#include <cmocka.h>
+
+#define NOW (INT64_C(1767225600123) * NS_PER_MS)
+
+struct fixture {
+    uv_loop_t loop;
+    char root[64];
+    struct function_log *log;
+    struct function_log_stream *stream;
+    int rooms;
+};
+
+static void on_room(void *context)
+{
+    ((struct fixture *)context)->rooms++;
+}
+
+static int setup(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
+    static const struct log quiet = {.fd = -1, .minimum = LOG_ERROR + 1};
+
+    strcpy(fixture->root, "/tmp/kiln-log-XXXXXX");
+    assert_non_null(mkdtemp(fixture->root));
+    assert_int_equal(uv_loop_init(&fixture->loop), 0);
+    assert_int_equal(function_log_new(&fixture->loop, fixture->root, &quiet, &fixture->log), 0);
+    assert_int_equal(
+        function_log_stream_open(fixture->log, "/aws/lambda/f", "2026/01/02[1]ab", on_room, fixture, &fixture->stream),
+        0);
+    *state = fixture;
+    return 0;
+}
+
+static void finish(struct fixture *fixture)
+{
+    fixture->stream = function_log_stream_close(fixture->stream);
+    fixture->log = function_log_free(fixture->log);
+    uv_run(&fixture->loop, UV_RUN_DEFAULT);
+}
+
+static int teardown(void **state)
+{
+    struct fixture *fixture = *state;
+    char command[PATH_MAX];
+
+    finish(fixture);
+    assert_int_equal(uv_loop_close(&fixture->loop), 0);
+    snprintf(command, sizeof(command), "rm -rf '%s'", fixture->root);
+    assert_int_equal(system(command), 0);
+    free(fixture);
+    return 0;
+}
+
+static struct buffer read_file(struct fixture *fixture)
+{
+    struct buffer content = BUFFER_INIT;
+    char path[PATH_MAX];
+    CLEANUP(cleanup_close) int fd = -1;
+    ssize_t n;
+
+    snprintf(path, sizeof(path), "%s/~aws~lambda~f/2026~01~02[1]ab.log", fixture->root);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return content;
+    do {
+        assert_int_equal(buffer_reserve(&content, 65536), 0);
+        n = read(fd, content.data + content.length, 65536);
+        assert_true(n >= 0);
+        content.length += (size_t)n;
+    } while (n > 0);
+    return content;
+}
+
+static void assert_file(struct fixture *fixture, const char *expected)
+{
+    CLEANUP(buffer_deinit) struct buffer content = read_file(fixture);
+
+    assert_int_equal(content.length, strlen(expected));
+    assert_memory_equal(content.data, expected, content.length);
+}
+
+static void test_nothing_is_written_before_the_flush_and_all_after(void **state)
+{
+    struct fixture *fixture = *state;
+
+    function_log_line(fixture->stream, SPAN("START\n"), NOW);
+    assert_file(fixture, "");
+    finish(fixture);
+    assert_file(fixture, "1767225600123 6 START\n");
+}
+
+static void on_late(uv_timer_t *timer)
+{
+    (void)timer;
+}
+
+static void test_timer_flushes_by_itself(void **state)
+{
+    struct fixture *fixture = *state;
+    uv_timer_t timer;
+
+    uv_timer_init(&fixture->loop, &timer);
+    uv_timer_start(&timer, on_late, 1000, 0); /* keeps the loop going: the log's own timer does not */
+    function_log_line(fixture->stream, SPAN("START\n"), NOW);
+    for (int turn = 0; turn < 20 && uv_run(&fixture->loop, UV_RUN_ONCE); turn++) {
+        CLEANUP(buffer_deinit) struct buffer content = read_file(fixture);
+
+        if (content.length)
+            break;
+    }
+    uv_close((uv_handle_t *)&timer, NULL);
+    uv_run(&fixture->loop, UV_RUN_NOWAIT);
+    assert_file(fixture, "1767225600123 6 START\n");
+}
+
+static void test_output_is_cut_into_lines_whatever_its_pieces(void **state)
+{
+    struct fixture *fixture = *state;
+
+    function_log_output(fixture->stream, SPAN("a\nb"), NOW);
+    function_log_output(fixture->stream, SPAN("c"), NOW + NS_PER_MS);
+    function_log_output(fixture->stream, SPAN("d\n\nrest"), NOW + 2 * NS_PER_MS);
+    function_log_line(fixture->stream, SPAN("END\n"), NOW + 3 * NS_PER_MS);
+    finish(fixture);
+    assert_file(fixture, "1767225600123 2 a\n1767225600123 4 bcd\n1767225600125 1 \n1767225600125 4 rest\n"
+                         "1767225600126 4 END\n");
+}
+
+static void test_endless_line_is_cut_at_the_event_limit(void **state)
+{
+    struct fixture *fixture = *state;
+    char piece[1000];
+    CLEANUP(buffer_deinit) struct buffer content = BUFFER_INIT;
+    struct span rest;
+    struct log_record record;
+    size_t total = 0, events = 0;
+
+    memset(piece, 'x', sizeof(piece));
+    for (int i = 0; i < 600; i++)
+        function_log_output(fixture->stream, span_of(piece, sizeof(piece)), NOW);
+    finish(fixture);
+    content = read_file(fixture);
+    rest = buffer_span(&content);
+    for (; log_record_parse(&rest, &record) == 0; events++)
+        total += record.message.length;
+    assert_int_equal(rest.length, 0);
+    assert_int_equal(total, 600000);
+    assert_int_equal(events, 3);
+}
+
+static void test_tail_keeps_the_last_4_kb(void **state)
+{
+    struct fixture *fixture = *state;
+    CLEANUP(buffer_deinit) struct buffer tail = BUFFER_INIT;
+    char line[101];
+
+    memset(line, 'y', 100);
+    line[99] = '\n';
+    function_log_set_tail(fixture->stream, &tail);
+    function_log_line(fixture->stream, SPAN("START\n"), NOW);
+    function_log_output(fixture->stream, SPAN("out"), NOW);
+    function_log_line(fixture->stream, SPAN("END\n"), NOW);
+    assert_int_equal(tail.length, strlen("START\nout\nEND\n"));
+    assert_memory_equal(tail.data, "START\nout\nEND\n", tail.length);
+    for (int i = 0; i < 100; i++)
+        function_log_output(fixture->stream, span_of(line, 100), NOW);
+    function_log_line(fixture->stream, SPAN("END\n"), NOW);
+    assert_int_equal(tail.length, FUNCTION_LOG_TAIL_BYTES);
+    assert_memory_equal(tail.data + tail.length - 4, "END\n", 4);
+    function_log_set_tail(fixture->stream, NULL);
+    function_log_output(fixture->stream, SPAN("late\n"), NOW);
+    assert_memory_equal(tail.data + tail.length - 4, "END\n", 4);
+}
+
+static void flood(struct fixture *fixture, size_t bytes)
+{
+    static char lines[64 * 1024];
+
+    for (size_t i = 0; i < sizeof(lines); i++)
+        lines[i] = i % 100 == 99 ? '\n' : 'z';
+    for (size_t sent = 0; sent < bytes; sent += sizeof(lines))
+        function_log_output(fixture->stream, span_of(lines, sizeof(lines)), NOW);
+}
+
+static void test_full_stream_gets_room_once_written(void **state)
+{
+    struct fixture *fixture = *state;
+
+    assert_false(function_log_is_full(fixture->stream));
+    flood(fixture, 4 * 1024 * 1024);
+    assert_true(function_log_is_full(fixture->stream));
+    while (!fixture->rooms)
+        uv_run(&fixture->loop, UV_RUN_ONCE);
+    assert_false(function_log_is_full(fixture->stream));
+    assert_int_equal(fixture->rooms, 1);
+    assert_int_equal(function_log_lost_bytes(fixture->log), 0);
+}
+
+static void test_stream_closed_during_a_write_loses_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    CLEANUP(buffer_deinit) struct buffer content = BUFFER_INIT;
+    struct span rest;
+    struct log_record record;
+    size_t events = 0;
+
+    flood(fixture, 512 * 1024); /* starts a write */
+    function_log_output(fixture->stream, SPAN("last"), NOW);
+    fixture->stream = function_log_stream_close(fixture->stream);
+    finish(fixture);
+    content = read_file(fixture);
+    rest = buffer_span(&content);
+    while (log_record_parse(&rest, &record) == 0)
+        events++;
+    assert_int_equal(rest.length, 0);
+    assert_int_equal(record.message.length, 4 + 64 * 1024 % 100);
+    assert_in_range(events, 5000, 6000);
+}
+
+static void test_disk_that_refuses_costs_the_lines_only(void **state)
+{
+    struct fixture *fixture = *state;
+    char path[PATH_MAX];
+    CLEANUP(cleanup_close) int fd = -1;
+
+    snprintf(path, sizeof(path), "%s/~aws~lambda~f", fixture->root); /* a file where the folder should be */
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_true(fd >= 0);
+    flood(fixture, 2 * 1024 * 1024);
+    assert_true(function_log_is_full(fixture->stream));
+    while (!fixture->rooms)
+        uv_run(&fixture->loop, UV_RUN_ONCE);
+    assert_true(function_log_lost_bytes(fixture->log) > 1024 * 1024);
+}
+
+static void test_partly_written_flush_is_taken_back(void **state)
+{
+    struct fixture *fixture = *state;
+    struct rlimit before, small;
+    CLEANUP(buffer_deinit) struct buffer content = BUFFER_INIT;
+
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = 100000;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    flood(fixture, 256 * 1024);
+    finish(fixture);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    content = read_file(fixture);
+    assert_int_equal(content.length, 0);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        CASE(test_nothing_is_written_before_the_flush_and_all_after),
+        CASE(test_timer_flushes_by_itself),
+        CASE(test_output_is_cut_into_lines_whatever_its_pieces),
+        CASE(test_endless_line_is_cut_at_the_event_limit),
+        CASE(test_tail_keeps_the_last_4_kb),
+        CASE(test_full_stream_gets_room_once_written),
+        CASE(test_stream_closed_during_a_write_loses_nothing),
+        CASE(test_disk_that_refuses_costs_the_lines_only),
+        CASE(test_partly_written_flush_is_taken_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,162 @@
+#include "worker/process_variables.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka.h needs the four above */
+#include <cmocka.h>
+
+static const struct environment_spec base_spec = {
+    .account = "000000000000",
+    .region = "eu-west-1",
+    .function_name = "shop",
+    .version = "7",
+    .runtime = "provided.al2023",
+    .handler = "index.handler",
+    .memory_mib = 256,
+    .log_group = "/aws/lambda/shop",
+};
+
+static int count_of(const char *const *variables, const char *name, const char **ret_value)
+{
+    size_t length = strlen(name);
+    int count = 0;
+
+    *ret_value = NULL;
+    for (; *variables; variables++) {
+        if (strncmp(*variables, name, length) == 0 && (*variables)[length] == '=') {
+            *ret_value = *variables + length + 1;
+            count++;
+        }
+    }
+    return count;
+}
+
+static void assert_variable(const char *const *variables, const char *name, const char *expected)
+{
+    const char *value;
+
+    assert_int_equal(count_of(variables, name, &value), expected ? 1 : 0);
+    if (expected)
+        assert_string_equal(value, expected);
+}
+
+static const char *const *build(const struct environment_spec *spec, struct arena *arena)
+{
+    const char *const *variables;
+
+    assert_int_equal(process_variables_build(spec, "2026/01/02[7]0a", arena, &variables), 0);
+    return variables;
+}
+
+static void test_reserved_and_defaults_are_as_recorded(void **state)
+{
+    CLEANUP(arena_deinit) struct arena arena = {0};
+    const char *const *variables = build(&base_spec, &arena);
+
+    (void)state;
+    assert_variable(variables, "_HANDLER", "index.handler");
+    assert_variable(variables, "AWS_REGION", "eu-west-1");
+    assert_variable(variables, "AWS_DEFAULT_REGION", "eu-west-1");
+    assert_variable(variables, "AWS_LAMBDA_FUNCTION_NAME", "shop");
+    assert_variable(variables, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256");
+    assert_variable(variables, "AWS_LAMBDA_FUNCTION_VERSION", "7");
+    assert_variable(variables, "AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand");
+    assert_variable(variables, "AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/shop");
+    assert_variable(variables, "AWS_LAMBDA_LOG_STREAM_NAME", "2026/01/02[7]0a");
+    assert_variable(variables, "LAMBDA_TASK_ROOT", "/var/task");
+    assert_variable(variables, "LAMBDA_RUNTIME_DIR", "/var/runtime");
+    assert_variable(variables, "AWS_ACCESS_KEY_ID", "test");
+    assert_variable(variables, "LANG", "en_US.UTF-8");
+    assert_variable(variables, "TZ", ":UTC");
+    assert_variable(variables, "PATH", "/usr/local/bin:/usr/bin/:/bin:/opt/bin");
+    assert_variable(variables, "LD_LIBRARY_PATH",
+                    "/lib64:/usr/lib64:/var/runtime:/var/runtime/lib:/var/task:/var/task/lib:/opt/lib");
+}
+
+static void test_custom_runtime_has_no_execution_env(void **state)
+{
+    CLEANUP(arena_deinit) struct arena arena = {0};
+    const char *const *variables = build(&base_spec, &arena);
+
+    (void)state;
+    assert_variable(variables, "AWS_EXECUTION_ENV", NULL);
+    assert_variable(variables, "_X_AMZN_TRACE_ID", NULL);
+    assert_variable(variables, "PYTHONPATH", NULL);
+}
+
+static void test_managed_runtimes_have_their_own(void **state)
+{
+    CLEANUP(arena_deinit) struct arena arena = {0};
+    struct environment_spec spec = base_spec;
+    const char *const *variables;
+
+    (void)state;
+    spec.runtime = "python3.12";
+    variables = build(&spec, &arena);
+    assert_variable(variables, "AWS_EXECUTION_ENV", "AWS_Lambda_python3.12");
+    assert_variable(variables, "PYTHONPATH", "/var/runtime");
+    assert_variable(variables, "PWD", "/var/task");
+    spec.runtime = "nodejs20.x";
+    variables = build(&spec, &arena);
+    assert_variable(variables, "AWS_EXECUTION_ENV", "AWS_Lambda_nodejs20.x");
+    assert_variable(variables, "NODE_PATH",
+                    "/opt/nodejs/node20/node_modules:/opt/nodejs/node_modules:/var/runtime/node_modules:/var/runtime:"
+                    "/var/task");
+}
+
+static void test_provisioned_says_so(void **state)
+{
+    CLEANUP(arena_deinit) struct arena arena = {0};
+    struct environment_spec spec = base_spec;
+
+    (void)state;
+    spec.origin = ENVIRONMENT_PROVISIONED;
+    assert_variable(build(&spec, &arena), "AWS_LAMBDA_INITIALIZATION_TYPE", "provisioned-concurrency");
+}
+
+static void test_own_variables_replace_defaults_but_not_reserved_ones(void **state)
+{
+    static const struct environment_variable own[] = {
+        {"TZ", "Europe/Vienna"},
+        {"TABLE", "orders"},
+        {"AWS_REGION", "mars-1"},
+        {"AWS_LAMBDA_RUNTIME_API", "me"},
+        {"_X_AMZN_TRACE_ID", "me"},
+        {"AWS_EXECUTION_ENV", "me"},
+        {"", "nameless"},
+        {"A=B", "c"},
+        {"EMPTY", ""},
+    };
+    CLEANUP(arena_deinit) struct arena arena = {0};
+    struct environment_spec spec = base_spec;
+    const char *const *variables;
+
+    (void)state;
+    spec.variables = own;
+    spec.variable_count = ARRAY_SIZE(own);
+    variables = build(&spec, &arena);
+    assert_variable(variables, "TZ", "Europe/Vienna");
+    assert_variable(variables, "TABLE", "orders");
+    assert_variable(variables, "EMPTY", "");
+    assert_variable(variables, "AWS_REGION", "eu-west-1");
+    assert_variable(variables, "AWS_LAMBDA_RUNTIME_API", NULL);
+    assert_variable(variables, "_X_AMZN_TRACE_ID", NULL);
+    assert_variable(variables, "AWS_EXECUTION_ENV", NULL);
+    assert_variable(variables, "A", NULL);
+    assert_variable(variables, "", NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reserved_and_defaults_are_as_recorded),
+        cmocka_unit_test(test_custom_runtime_has_no_execution_env),
+        cmocka_unit_test(test_managed_runtimes_have_their_own),
+        cmocka_unit_test(test_provisioned_says_so),
+        cmocka_unit_test(test_own_variables_replace_defaults_but_not_reserved_ones),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
