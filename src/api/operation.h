@@ -13,7 +13,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/log.h"
-#include "http/server.h"
+#include "http/header.h"
 
 #include <jansson.h>
 #include <uv.h>
@@ -108,7 +108,11 @@ struct operation_request {
 struct operation *operation_new(const struct operation_services *services, const struct operation_request *request,
                                 operation_send *send, void *send_context);
 
-/* Runs the operation: may answer (and free it) before it returns. `route` NULL: an unknown path or method. */
+/*
+ * Runs the operation: may answer (and free it) before it returns. `route` NULL (an unknown path or method) answers 404
+ * UnknownOperationException. Parameters are those of operation_match_route, whose arena must live until the answer:
+ * give it `&operation->arena`.
+ */
 void operation_start(struct operation *operation, const struct operation_route *route,
                      const struct operation_parameter *parameters, size_t parameter_count);
 
@@ -127,7 +131,10 @@ bool operation_query(struct operation *operation, struct span name, struct span 
 /* First header of that name, SPAN_NONE when absent. */
 struct span operation_header(const struct operation *operation, struct span name);
 
-/* Answers with a JSON document (taken; NULL: an empty body). Out of memory becomes a 500. */
+/*
+ * Answers with a JSON document (taken; NULL: an empty body). Out of memory becomes a 500. Every answer carries
+ * x-amzn-RequestId, and errors x-amzn-ErrorType.
+ */
 void operation_respond(struct operation *operation, int status, json_t *document);
 /* Answers with bytes. Takes `body`. */
 void operation_respond_bytes(struct operation *operation, int status, const char *content_type, struct buffer *body);
@@ -138,13 +145,21 @@ void operation_respond_failure(struct operation *operation, int error, const cha
 /* 501 NotImplementedException that names the operation. */
 void operation_respond_unsupported(struct operation *operation);
 
+/*
+ * What a body past the route's limit is refused with, for the gateway: 413, "Request must be smaller than N bytes for
+ * the X operation".
+ */
+void operation_set_too_large(const struct operation_route *route, struct aws_error *error);
+size_t operation_body_limit(const struct operation_route *route);
+
 /* --- routing ---------------------------------------------------------------------------------------------------- */
 
 enum operation_match { OPERATION_MATCHED, OPERATION_NO_PATH, OPERATION_NO_METHOD };
 
 /*
  * Finds the row for a request: `path` as sent (one trailing slash is allowed), `query` as sent. Parameters are decoded
- * into the arena. OPERATION_NO_METHOD: the path is there, but not for this method.
+ * into the arena. The first row that fits wins: rows with a `query` stand before the same path without, and what is
+ * asked for most stands first. OPERATION_NO_METHOD: the path is there, but not for this method.
  */
 enum operation_match operation_match_route(const struct operation_route *routes, size_t route_count, struct span method,
                                            struct span path, struct span query, struct arena *arena,

@@ -1,0 +1,305 @@
+#include "api/operation.h"
+
+#include "aws/error.h"
+#include "aws/uri.h"
+
+#include <stdio.h>
+
+enum { ANSWER_HEADERS_MAX = 4 };
+
+static const char content_type_json[] = "application/json";
+
+static struct operation *operation_free(struct operation *operation)
+{
+    if (!operation)
+        return NULL;
+    buffer_deinit(&operation->body);
+    arena_deinit(&operation->arena);
+    free(operation);
+    return NULL;
+}
+
+static void cleanup_operation(struct operation **operation)
+{
+    operation_free(*operation);
+}
+
+/* A copy whose data is never NULL, unless the span's was. */
+static int copy_span(struct arena *arena, struct span from, struct span *ret_copy)
+{
+    char *copy;
+
+    if (!from.data) {
+        *ret_copy = SPAN_NONE;
+        return 0;
+    }
+    copy = arena_dup(arena, from);
+    if (!copy)
+        return -ENOMEM;
+    *ret_copy = span_of(copy, from.length);
+    return 0;
+}
+
+static int copy_headers(struct operation *operation, const struct operation_request *request)
+{
+    struct http_header *headers = arena_zalloc(&operation->arena, request->header_count * sizeof(*headers));
+
+    if (!headers)
+        return -ENOMEM;
+    for (size_t i = 0; i < request->header_count; i++)
+        if (copy_span(&operation->arena, request->headers[i].name, &headers[i].name) < 0 ||
+            copy_span(&operation->arena, request->headers[i].value, &headers[i].value) < 0)
+            return -ENOMEM;
+    operation->headers = headers;
+    operation->header_count = request->header_count;
+    return 0;
+}
+
+struct operation *operation_new(const struct operation_services *services, const struct operation_request *request,
+                                operation_send *send, void *send_context)
+{
+    CLEANUP(cleanup_operation) struct operation *operation = calloc(1, sizeof(*operation));
+    struct arena *arena;
+
+    if (!operation)
+        return NULL;
+    arena = &operation->arena;
+    operation->services = services;
+    operation->send = send;
+    operation->send_context = send_context;
+    if (copy_span(arena, request->method, &operation->method) < 0 ||
+        copy_span(arena, request->path, &operation->path) < 0 ||
+        copy_span(arena, request->query, &operation->query) < 0 ||
+        copy_span(arena, request->account, &operation->account) < 0 ||
+        copy_span(arena, request->region, &operation->region) < 0 ||
+        copy_span(arena, request->caller_arn, &operation->caller_arn) < 0 ||
+        copy_span(arena, request->request_id, &operation->request_id) < 0 || copy_headers(operation, request) < 0)
+        return NULL;
+    if (request->body)
+        operation->body = buffer_take(request->body);
+    return TAKE_PTR(operation);
+}
+
+void operation_start(struct operation *operation, const struct operation_route *route,
+                     const struct operation_parameter *parameters, size_t parameter_count)
+{
+    struct aws_error error = {0};
+
+    operation->route = route;
+    operation->parameter_count = MIN(parameter_count, (size_t)OPERATION_PARAMETERS_MAX);
+    for (size_t i = 0; i < operation->parameter_count; i++)
+        operation->parameters[i] = parameters[i];
+    if (!route) {
+        aws_error_set(&error, AWS_ERROR_UNKNOWN_OPERATION, "Unknown operation: %.*s %.*s", SPAN_ARG(operation->method),
+                      SPAN_ARG(operation->path));
+        operation_respond_error(operation, &error);
+        aws_error_deinit(&error);
+    } else if (route->unsupported || !route->handler) {
+        operation_respond_unsupported(operation);
+    } else {
+        route->handler(operation);
+    }
+}
+
+void operation_abandon(struct operation *operation)
+{
+    operation->abandoned = true;
+    operation->send = NULL;
+    operation->send_context = NULL;
+}
+
+/* --- what came in --- */
+
+struct span operation_parameter(const struct operation *operation, struct span name)
+{
+    for (size_t i = 0; i < operation->parameter_count; i++)
+        if (span_equal(operation->parameters[i].name, name))
+            return operation->parameters[i].value;
+    return SPAN_NONE;
+}
+
+bool operation_query(struct operation *operation, struct span name, struct span *ret_value)
+{
+    struct uri_query query;
+
+    if (uri_query_parse(&operation->arena, operation->query, &query) < 0)
+        return false;
+    return uri_query_get(&query, name, ret_value);
+}
+
+struct span operation_header(const struct operation *operation, struct span name)
+{
+    for (size_t i = 0; i < operation->header_count; i++)
+        if (span_equal_nocase(operation->headers[i].name, name))
+            return operation->headers[i].value;
+    return SPAN_NONE;
+}
+
+/* --- what goes out --- */
+
+/* Sends, unless nobody is there any more, and ends the operation. Takes the body. */
+static void answer(struct operation *operation, int status, const struct http_header *headers, size_t header_count,
+                   struct buffer *body)
+{
+    operation_send *send = operation->send;
+    struct http_header all[ANSWER_HEADERS_MAX] = {{SPAN("x-amzn-RequestId"), operation->request_id}};
+    size_t count = 1;
+
+    for (size_t i = 0; i < header_count && count < ANSWER_HEADERS_MAX; i++)
+        all[count++] = headers[i];
+    if (send)
+        send(operation->send_context, status, all, count, body);
+    if (body)
+        buffer_deinit(body);
+    operation_free(operation);
+}
+
+static int append_chunk(const char *data, size_t length, void *context)
+{
+    return buffer_append(context, data, length);
+}
+
+void operation_respond(struct operation *operation, int status, json_t *document)
+{
+    struct http_header type = {SPAN("Content-Type"), span_from(content_type_json)};
+    struct buffer body = BUFFER_INIT;
+    int r = document ? json_dump_callback(document, append_chunk, &body, JSON_COMPACT) : 0;
+
+    json_decref(document);
+    if (r < 0) {
+        buffer_deinit(&body);
+        operation_respond_failure(operation, -ENOMEM, "writing the answer");
+        return;
+    }
+    answer(operation, status, &type, document ? 1 : 0, &body);
+}
+
+void operation_respond_bytes(struct operation *operation, int status, const char *content_type, struct buffer *body)
+{
+    struct http_header type = {SPAN("Content-Type"), span_from(content_type)};
+
+    answer(operation, status, &type, 1, body);
+}
+
+/* A refusal to act for another account comes with a message of null (recorded). */
+static int write_error_body(const struct aws_error *error, struct buffer *body)
+{
+    static const char null_message[] = "{\"Message\":null}";
+
+    if (error->error_class == AWS_ERROR_ACCESS_DENIED && error->message.length == 0)
+        return buffer_append(body, null_message, sizeof(null_message) - 1);
+    return aws_error_write_rest_json(error, body);
+}
+
+void operation_respond_error(struct operation *operation, const struct aws_error *error)
+{
+    char retry_after[16];
+    struct http_header headers[] = {
+        {SPAN("Content-Type"), span_from(content_type_json)},
+        {SPAN("x-amzn-ErrorType"), span_from(error->code)},
+        {SPAN("Retry-After"), SPAN_NONE},
+    };
+    struct buffer body = BUFFER_INIT;
+
+    snprintf(retry_after, sizeof(retry_after), "%d", error->retry_after_s);
+    headers[2].value = span_from(retry_after);
+    if (write_error_body(error, &body) < 0)
+        buffer_deinit(&body); /* status and class still say what happened */
+    answer(operation, error->status, headers, error->retry_after_s > 0 ? 3 : 2, &body);
+}
+
+void operation_respond_failure(struct operation *operation, int error, const char *what)
+{
+    struct aws_error answer_error = {0};
+
+    log_event(operation->services->log, LOG_ERROR, "request %.*s (%s): %s: %s", SPAN_ARG(operation->request_id),
+              operation->route ? operation->route->name : "?", what, strerror(error < 0 ? -error : error));
+    aws_error_set(&answer_error, AWS_ERROR_SERVICE, "%s",
+                  error == -ENOSPC ? "The data directory's file system is full."
+                                   : "An internal error occurred. Please try again later.");
+    operation_respond_error(operation, &answer_error);
+    aws_error_deinit(&answer_error);
+}
+
+void operation_respond_unsupported(struct operation *operation)
+{
+    struct aws_error error = {0};
+
+    aws_error_set_custom(&error, 501, "NotImplementedException", "User", "Kiln does not support the operation %s yet.",
+                         operation->route->name);
+    operation_respond_error(operation, &error);
+    aws_error_deinit(&error);
+}
+
+size_t operation_body_limit(const struct operation_route *route)
+{
+    return route && route->body_limit ? route->body_limit : OPERATION_BODY_DEFAULT;
+}
+
+void operation_set_too_large(const struct operation_route *route, struct aws_error *error)
+{
+    aws_error_set(error, AWS_ERROR_REQUEST_ENTITY_TOO_LARGE,
+                  "Request must be smaller than %zu bytes for the %s operation", operation_body_limit(route),
+                  route ? route->name : "unknown");
+}
+
+/* --- routing --- */
+
+/* Matches one path; `path` was split and decoded. */
+static bool match_pattern(const char *pattern, const struct uri_path *path,
+                          struct operation_parameter parameters[OPERATION_PARAMETERS_MAX], size_t *ret_count)
+{
+    struct span rest = span_from(pattern + 1); /* behind the leading slash */
+    size_t count = 0;
+    size_t i = 0;
+
+    while (rest.data) {
+        struct span part = span_cut(&rest, '/');
+        if (i == path->count)
+            return false;
+        if (part.data[0] == '{') {
+            if (path->segments[i].length == 0 || count == OPERATION_PARAMETERS_MAX)
+                return false;
+            parameters[count++] = (struct operation_parameter){span_slice(part, 1, part.length - 1), path->segments[i]};
+        } else if (!span_equal(part, path->segments[i])) {
+            return false;
+        }
+        i++;
+    }
+    *ret_count = count;
+    return i == path->count;
+}
+
+static bool match_query(const char *wanted, const struct uri_query *query)
+{
+    struct span rest = span_from(wanted);
+    struct span name = span_cut(&rest, '=');
+    struct span value;
+
+    return uri_query_get(query, name, &value) && span_equal(value, rest);
+}
+
+enum operation_match operation_match_route(const struct operation_route *routes, size_t route_count, struct span method,
+                                           struct span path, struct span query, struct arena *arena,
+                                           const struct operation_route **ret_route,
+                                           struct operation_parameter ret_parameters[OPERATION_PARAMETERS_MAX],
+                                           size_t *ret_parameter_count)
+{
+    enum operation_match match = OPERATION_NO_PATH;
+    struct uri_query parsed = {0};
+    struct uri_path split;
+
+    if (uri_path_split(arena, path, &split) < 0 || uri_query_parse(arena, query, &parsed) < 0)
+        return OPERATION_NO_PATH;
+    for (size_t i = 0; i < route_count; i++) {
+        const struct operation_route *route = &routes[i];
+        if (!match_pattern(route->pattern, &split, ret_parameters, ret_parameter_count))
+            continue;
+        match = OPERATION_NO_METHOD;
+        if (!span_equal(span_from(route->method), method) || (route->query && !match_query(route->query, &parsed)))
+            continue;
+        *ret_route = route;
+        return OPERATION_MATCHED;
+    }
+    return match;
+}
