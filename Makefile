@@ -11,6 +11,7 @@ MESON_OPTIONS ?=
 
 all: build/build.ninja ## build the daemon to build/kiln
 	@ninja -C build
+	@scripts/compile-runtimes runtimes
 
 build/build.ninja:
 	@command -v meson >/dev/null || { echo "meson is missing; 'make deps' installs what the build needs" >&2; exit 1; }
