@@ -2,6 +2,7 @@
 
 #include "aws/error.h"
 #include "aws/uri.h"
+#include "base/random.h"
 
 #include <stdio.h>
 
@@ -9,10 +10,22 @@ enum { ANSWER_HEADERS_MAX = 4 };
 
 static const char content_type_json[] = "application/json";
 
+void operation_services_init(struct operation_services *services)
+{
+    *services = (struct operation_services){
+        .concurrency = 1000,
+        .unreserved_minimum = 100,
+        .code_bytes_limit = UINT64_C(80530636800),
+    };
+    random_bytes(services->download_key, sizeof(services->download_key));
+}
+
 static struct operation *operation_free(struct operation *operation)
 {
     if (!operation)
         return NULL;
+    if (operation->cleanup)
+        operation->cleanup(operation);
     buffer_deinit(&operation->body);
     arena_deinit(&operation->arena);
     free(operation);
@@ -80,16 +93,27 @@ struct operation *operation_new(const struct operation_services *services, const
     return TAKE_PTR(operation);
 }
 
+/* The names are the routing table's, the values may lie in the request's memory. */
+static int take_parameters(struct operation *operation, const struct operation_parameter *parameters, size_t count)
+{
+    for (size_t i = 0; i < count && i < OPERATION_PARAMETERS_MAX; i++) {
+        operation->parameters[i].name = parameters[i].name;
+        if (copy_span(&operation->arena, parameters[i].value, &operation->parameters[i].value) < 0)
+            return -ENOMEM;
+        operation->parameter_count = i + 1;
+    }
+    return 0;
+}
+
 void operation_start(struct operation *operation, const struct operation_route *route,
                      const struct operation_parameter *parameters, size_t parameter_count)
 {
     struct aws_error error = {0};
 
     operation->route = route;
-    operation->parameter_count = MIN(parameter_count, (size_t)OPERATION_PARAMETERS_MAX);
-    for (size_t i = 0; i < operation->parameter_count; i++)
-        operation->parameters[i] = parameters[i];
-    if (!route) {
+    if (take_parameters(operation, parameters, parameter_count) < 0) {
+        operation_respond_failure(operation, -ENOMEM, "copying the path's parameters");
+    } else if (!route) {
         aws_error_set(&error, AWS_ERROR_UNKNOWN_OPERATION, "Unknown operation: %.*s %.*s", SPAN_ARG(operation->method),
                       SPAN_ARG(operation->path));
         operation_respond_error(operation, &error);

@@ -25,6 +25,12 @@ struct http_client;
 struct operation;
 struct store;
 
+enum {
+    OPERATION_PARAMETERS_MAX = 3,
+    OPERATION_BODY_DEFAULT = 6291456 + 1024 * 1024,
+    OPERATION_DOWNLOAD_KEY_BYTES = 32,
+};
+
 /* Limits and parts that operations use; built once by main, borrowed by all. */
 struct operation_services {
     uv_loop_t *loop;
@@ -39,9 +45,12 @@ struct operation_services {
     unsigned unreserved_minimum; /* 100 */
     uint64_t code_bytes_limit;   /* all packages of an account in a Region; 80,530,636,800 */
     bool strict_aws;
+    /* Signs the URLs under which GetFunction offers code; operation_services_init fills it. */
+    unsigned char download_key[OPERATION_DOWNLOAD_KEY_BYTES];
 };
 
-enum { OPERATION_PARAMETERS_MAX = 3, OPERATION_BODY_DEFAULT = 6291456 + 1024 * 1024 };
+/* Defaults (limits of the service) and a fresh download key; the parts are the caller's to set. */
+void operation_services_init(struct operation_services *services);
 
 struct operation_parameter {
     struct span name;  /* as in the pattern: "FunctionName" */
@@ -84,7 +93,8 @@ struct operation {
     bool abandoned; /* the caller has gone */
     operation_send *send;
     void *send_context;
-    void *context; /* the handler's own, in the arena */
+    void *context;                                /* the handler's own, in the arena */
+    void (*cleanup)(struct operation *operation); /* the handler's: frees what the context owns; NULL: nothing */
 };
 
 /* What the gateway knows when a request is complete. */
