@@ -3,28 +3,29 @@
  * list per state, the requests that wait for one, and, per account, the order in which idle on-demand environments
  * were last used. It decides and moves; starting, stopping and answering are done by core.c through its effects.
  *
- *                            (init ok, allocation not complete)
- *     STARTING ──────────────────────────> HELD     provisioned only
- *        │                                   │ the whole allocation is complete
- *        │ ready                             v
- *        ├───────────────────────────────> IDLE <──────────────┐
- *        │ ready, a request waits            │ a request        │ free
- *        v                                   v                  │
- *       BUSY <───────────────────────────────┘                  │
- *        │ response given (unit released)                       │
- *        v                                                      │
- *     FINISHING ────────────────────────────────────────────────┤
- *        └── free, a request waits: BUSY                        │
- *                                                               v
- *     STOPPING <── any but BUSY and FINISHING; those are marked `retiring` and stop when they come free
+ *     (made) -> STARTING ──> HELD        provisioned, and its allocation is not complete yet
+ *                  │          │
+ *                  │ ready    │ complete
+ *                  v          v      a request
+ *                  ├───────> IDLE ────────────> BUSY
+ *                  │          ^                  │ answered (the unit is released)
+ *                  │          │ free             v
+ *                  │          └──────────── FINISHING
+ *                  │                             │
+ *                  └── ready, a request waits ──> BUSY <── free, a request waits
  *
- * An environment that is gone leaves from whichever state it is in.
+ *     STARTING, HELD, IDLE -> STOPPING           told to stop
+ *     BUSY, FINISHING: marked `retiring`, -> STOPPING when free
+ *     any -> (gone)
  *
- * Order for a request: idle provisioned, idle on-demand (most recently used first), the environment that finishes and
- * has no request queued on it yet (for at most finishing_grace_ns), a new one. While requests wait, whatever comes
- * free or ready first takes the one that has waited longest (shared), or only the request it was made or kept for
- * (strict). Starts are counted, not tied to requests, in the shared mode: every waiting request is covered by a
- * starting environment or by a finishing one that is claimed for it.
+ * Order for a request: idle provisioned, idle on-demand (most recently used first), one that is FINISHING and not yet
+ * claimed (for at most finishing_grace), one that is coming anyway and for which nobody waits any more, a new one.
+ *
+ * Requests that wait are covered, not paired: the version counts how many environments are coming (STARTING, or
+ * FINISHING and claimed), at least as many as requests wait, and whatever comes free or ready first takes the request
+ * that has waited longest. What is left over becomes idle. Two kinds of requests are paired with one environment
+ * instead ("tied"): all of them in the strict mode, and those that are over the rate of their PC and so must not run
+ * on a provisioned environment (of these an on-demand environment that comes free early still takes the oldest).
  */
 #pragma once
 
@@ -50,23 +51,32 @@ enum core_environment_state {
 /* How it was made; fixed for life. AWS_LAMBDA_INITIALIZATION_TYPE. */
 enum core_origin { CORE_ON_DEMAND, CORE_PROVISIONED };
 
-/* Made by core before start_environment and freed when core_environment_gone (or a failed start) returns. Users read
- * all and write `owner` only. */
+/* Made by core before start_environment and freed when core_environment_gone or _failed (or a failed
+ * start_environment) returns. Users read all and write `owner` only. */
 struct core_environment {
     void *owner; /* the user's */
     struct core_version *version;
     enum core_origin origin;
     enum core_environment_state state;
-    bool retiring;                     /* stops as soon as it is free */
+    bool retiring;                     /* BUSY, FINISHING: stops as soon as it is free */
     bool served;                       /* has been given a request at least once */
+    bool claimed;                      /* FINISHING: a request waits for it */
+    bool closed;                       /* FINISHING: took longer than the grace; is not claimed again */
     struct core_request *request;      /* BUSY: the one it runs */
-    struct core_request *claimed_by;   /* FINISHING or, in strict mode, STARTING: the request that waits for it */
+    struct core_request *tied_to;      /* STARTING or FINISHING: the one request that waits for just this one */
     struct core_provisioned *provided; /* provisioned: the configuration that holds it, NULL once it was let go */
     struct placement_lease lease;
-    int64_t idle_since_ns;
-    struct list_link state_link; /* in the version's list of its state */
-    struct list_link idle_link;  /* idle on-demand: in the account's order of last use */
-    struct list_link hold_link;  /* provisioned: in the list of its configuration */
+    int64_t idle_since_ns;       /* IDLE */
+    int64_t claimed_since_ns;    /* claimed */
+    struct list_link state_link; /* in one of the version's lists */
+    struct list_link idle_link;  /* IDLE, on demand: in the account's order of last use */
+    struct list_link grace_link; /* claimed: in the account's order of claims */
+    struct list_link hold_link;  /* provided: in the list of its configuration */
+};
+
+enum assignment_mode {
+    ASSIGNMENT_SHARED, /* the oldest waiting request takes whatever is ready first */
+    ASSIGNMENT_STRICT, /* a request waits for the environment made for it */
 };
 
 enum core_request_state {
@@ -87,44 +97,109 @@ struct core_request {
     enum core_request_state state;
     struct core_version *version;         /* ExecutedVersion, set by core_invoke whatever it returns */
     struct core_environment *environment; /* RUNNING: where */
-    bool cold;                            /* its environment had served nothing before it */
-    bool spilled;                         /* its qualifier has PC, but it runs beyond it */
+    bool cold;                            /* RUNNING: the first on an on-demand environment */
+    bool spilled;                         /* its qualifier has PC, but it took no unit of it */
 
+    /* core's own */
+    bool barred; /* over the rate of its PC: on-demand environments only */
+    bool tied;   /* waits for `claim` and nothing else */
+    bool on_provisioned;
+    uint64_t sequence; /* order of arrival */
     struct counting_receipt receipt;
     struct core_provisioned *provisioned; /* PC of the named qualifier, NULL: none */
-    bool bars_provisioned;                /* over the rate of its PC: on-demand environments only */
-    bool on_provisioned;                  /* counted as running on PC */
-    struct core_environment *claim;       /* WAITING: the environment it waits for, when there is a certain one */
-    int64_t since_ns;                     /* of the claim of a finishing environment */
-    struct list_link wait_link;           /* WAITING: in the version's queue */
-    struct list_link grace_link;          /* claims a finishing environment: in the account's queue */
+    struct core_environment *claim;       /* WAITING and tied: the environment that comes for it */
+    struct list_link wait_link;           /* WAITING: in one of the version's queues */
 };
 
-/* ---- for core.c and its tests ---- */
-
-enum assignment_mode { ASSIGNMENT_SHARED, ASSIGNMENT_STRICT };
-
-/* Per account. */
+/* Every wait of a request for an environment, and every environment, of one account. */
 struct assignment_account {
     enum assignment_mode mode;
-    struct list idle;  /* idle on-demand environments, longest unused first */
-    struct list grace; /* requests that wait for a finishing environment, oldest first */
+    int64_t finishing_grace_ns;
+    uint64_t sequence;
+    struct list idle;  /* IDLE on-demand environments, longest unused first */
+    struct list grace; /* claimed environments, longest claimed first */
 };
 
-/* Per version. */
+enum assignment_list {
+    ASSIGNMENT_LIST_IDLE, /* on demand, most recently used first */
+    ASSIGNMENT_LIST_IDLE_PROVISIONED,
+    ASSIGNMENT_LIST_FINISHING, /* may be claimed; on demand, oldest first */
+    ASSIGNMENT_LIST_FINISHING_PROVISIONED,
+    ASSIGNMENT_LIST_FINISHING_CLOSED, /* claimed, closed or retiring */
+    ASSIGNMENT_LIST_BUSY,
+    ASSIGNMENT_LIST_STARTING,
+    ASSIGNMENT_LIST_HELD,
+    ASSIGNMENT_LIST_STOPPING,
+    ASSIGNMENT_LISTS
+};
+
+/* The environments and waiting requests of one version. */
 struct assignment_version {
     struct assignment_account *account;
-    struct list environments[CORE_ENVIRONMENT_STATES]; /* IDLE: on-demand ones, most recently used first */
-    struct list idle_provisioned;
-    struct list waiting; /* requests, oldest first */
-    int32_t waiting_count;
-    int32_t starting_count; /* STARTING, on demand, not retiring: these will take a waiting request each */
-    int32_t claimed_count;  /* FINISHING with claimed_by */
+    struct list lists[ASSIGNMENT_LISTS];
+    struct list waiting;    /* requests, oldest first; covered by numbers */
+    struct list tied;       /* requests, oldest first; each covered by its `claim` */
+    int32_t waiting_count;  /* of `waiting` */
+    int32_t starting_count; /* STARTING, on demand, not tied */
+    int32_t claimed_count;  /* claimed, not tied */
+    int32_t orphan_count;   /* tied requests without claim; 0 at rest */
     int32_t environment_count;
 };
 
-void assignment_account_init(struct assignment_account *account, enum assignment_mode mode);
+void assignment_account_init(struct assignment_account *account);
 void assignment_version_init(struct assignment_version *version, struct assignment_account *account);
+
+/* Puts a new environment (STARTING, tied_to set or NULL) into its version's lists. */
+void assignment_add(struct assignment_version *version, struct core_environment *environment);
+/* Takes it out whatever its state; a request tied to it becomes an orphan. */
+void assignment_remove(struct assignment_version *version, struct core_environment *environment);
+
+enum assignment_choice {
+    ASSIGNMENT_IDLE,      /* lease it */
+    ASSIGNMENT_FINISHING, /* claim it and wait */
+    ASSIGNMENT_COMING,    /* wait: more are coming than requests wait */
+    ASSIGNMENT_NEW,       /* start one and wait */
+};
+
+/* What the request (its `barred` set) should do; changes nothing. */
+enum assignment_choice assignment_choose(struct assignment_version *version, const struct core_request *request,
+                                         struct core_environment **ret_environment);
+
+/* IDLE, FINISHING (free) or STARTING (ready) -> BUSY with this request, which must not be queued. */
+void assignment_lease(struct assignment_version *version, struct core_environment *environment,
+                      struct core_request *request);
+/* BUSY -> FINISHING. */
+void assignment_finish(struct assignment_version *version, struct core_environment *environment);
+/* STARTING, HELD or FINISHING -> IDLE. */
+void assignment_idle(struct assignment_version *version, struct core_environment *environment, int64_t now_ns);
+/* STARTING -> HELD. */
+void assignment_hold(struct assignment_version *version, struct core_environment *environment);
+/*
+ * BUSY and FINISHING: marked retiring, false. Others but STOPPING: -> STOPPING, true: the caller tells it to stop. What
+ * was waiting for it is uncovered or an orphan then. A retiring one that has come FINISHING -> free is retired by
+ * assignment_stop.
+ */
+bool assignment_retire(struct assignment_version *version, struct core_environment *environment);
+/* Free and retiring: FINISHING -> STOPPING. */
+void assignment_stop(struct assignment_version *version, struct core_environment *environment);
+
+/* Queues an admitted request. `claim` is the FINISHING environment chosen for it, or NULL. A tied request for which one
+ * was started is joined to it with assignment_tie. */
+void assignment_enqueue(struct assignment_version *version, struct core_request *request,
+                        struct core_environment *claim, int64_t now_ns);
+void assignment_dequeue(struct assignment_version *version, struct core_request *request);
+/* Joins an orphan to a STARTING environment that is not tied. */
+void assignment_tie(struct assignment_version *version, struct core_request *request,
+                    struct core_environment *environment);
+/* The request that an environment which is free or ready should run, taken out of its queue; NULL: none. */
+struct core_request *assignment_take_waiting(struct assignment_version *version, struct core_environment *environment);
+/* Ends a claim that lasted too long and closes the environment; what was waiting is uncovered or an orphan then. */
+void assignment_expire_claim(struct assignment_version *version, struct core_environment *environment);
+
+/* How many of `waiting` nothing is coming for; 0 at rest. */
+int32_t assignment_uncovered(const struct assignment_version *version);
+/* The first orphan, NULL when there is none. */
+struct core_request *assignment_orphan(const struct assignment_version *version);
 
 /* STARTING, IDLE and so on, for logs. */
 const char *core_environment_state_name(enum core_environment_state state);

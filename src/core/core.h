@@ -64,9 +64,9 @@ struct core_effects {
     void (*refuse)(struct core_request *request, const struct counting_throttle *throttle, void *context);
     /* A request that was WAITING cannot be run. It is DONE; answer 500. */
     void (*fail)(struct core_request *request, enum core_failure why, void *context);
-    /* Status or counts of a PC configuration changed. May be NULL. */
+    /* The status of a PC configuration became READY or FAILED. May be NULL. */
     void (*provisioned_changed)(struct core_provisioned *provisioned, void *context);
-    /* Every change of state, after the fact; also STARTING of a new one (old == new) . May be NULL. */
+    /* Every change of state, after the fact; also a new one that is STARTING (old == new). May be NULL. */
     void (*trace)(const struct core_environment *environment, enum core_environment_state old, void *context);
 };
 
@@ -92,7 +92,7 @@ int core_account_new(const struct core_limits *limits, struct placement *placeme
 struct core_account *core_account_free(struct core_account *account);
 const struct core_limits *core_account_limits(const struct core_account *account);
 /* -EINVAL (nothing changed) when a number is negative or above COUNTING_MAXIMUM. Requests in flight are not touched. */
-int core_account_set_limits(struct core_account *account, const struct core_limits *limits, int64_t now_ns) MUST_USE;
+int core_account_set_limits(struct core_account *account, const struct core_limits *limits) MUST_USE;
 /* limit - sum of RC - sum of PC of functions without RC: UnreservedConcurrentExecutions of GetAccountSettings. */
 int64_t core_account_unreserved(const struct core_account *account);
 
@@ -170,7 +170,8 @@ int core_invoke(struct core_account *account, const struct core_qualifier *quali
 
 /*
  * The request's answer is there (response, error, crash or timeout): its unit is released, its environment is
- * FINISHING. The request is DONE and the caller's again.
+ * FINISHING. The request is DONE and the caller's again; its `version` may be freed together with the environment, so
+ * read what you need of it before the environment is gone.
  */
 void core_response_done(struct core_request *request, int64_t now_ns);
 
