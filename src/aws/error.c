@@ -87,15 +87,21 @@ static void format_message(struct aws_error *error, const char *format, va_list 
         error->message.length = 0;
 }
 
+int aws_error_vset(struct aws_error *error, enum aws_error_class error_class, const char *format, va_list args)
+{
+    if (!error)
+        return error_class;
+    reset(error, error_class, &rows[error_class]);
+    format_message(error, format, args);
+    return error_class;
+}
+
 int aws_error_set(struct aws_error *error, enum aws_error_class error_class, const char *format, ...)
 {
     va_list args;
 
-    if (!error)
-        return error_class;
-    reset(error, error_class, &rows[error_class]);
     va_start(args, format);
-    format_message(error, format, args);
+    aws_error_vset(error, error_class, format, args);
     va_end(args);
     return error_class;
 }

@@ -80,6 +80,8 @@ struct aws_error {
  * replaced. Returns `error_class`, a positive number, so that callers can `return aws_error_set(...)`. NULL is allowed.
  */
 int aws_error_set(struct aws_error *error, enum aws_error_class error_class, const char *format, ...) PRINTF_LIKE(3, 4);
+int aws_error_vset(struct aws_error *error, enum aws_error_class error_class, const char *format, va_list args)
+    PRINTF_LIKE(3, 0);
 /* The same for a class that is not in the table; `code` and `type` (NULL for none) are static. Message key "message".
  */
 int aws_error_set_custom(struct aws_error *error, int status, const char *code, const char *type, const char *format,

@@ -43,6 +43,11 @@ struct sigv4_authorization {
     struct span timestamp;      /* X-Amz-Date as sent; empty when Date has to serve */
     struct span session_token;  /* X-Amz-Security-Token */
     struct span expires;        /* X-Amz-Expires as sent, presigned only */
+    struct span algorithm;      /* "AWS4-HMAC-SHA256" */
+    struct span credential;     /* the whole credential, also when its parts could not be told */
+    struct span terminator;     /* "aws4_request" */
+    struct span header;         /* the Authorization header as sent */
+    struct span odd_pair;       /* the first thing in it that is not key=value */
 };
 
 enum sigv4_outcome {
