@@ -308,14 +308,19 @@ static int make_directory(const char *data_dir, struct fault *fault)
     return 0;
 }
 
-static int open_directory(struct store *store, const char *data_dir, struct fault *fault)
+int store_lock(const char *data_dir, int *ret_lock, struct fault *fault)
 {
-    char path[PATH_MAX];
     int r = make_directory(data_dir, fault);
 
-    if (r < 0)
-        return r;
-    r = lock_directory(data_dir, &store->lock_fd, fault);
+    return r < 0 ? r : lock_directory(data_dir, ret_lock, fault);
+}
+
+static int open_directory(struct store *store, const struct store_config *config, struct fault *fault)
+{
+    const char *data_dir = config->data_dir;
+    char path[PATH_MAX];
+    int r = config->lock ? 0 : store_lock(data_dir, &store->lock_fd, fault);
+
     if (r < 0)
         return r;
     if (snprintf(path, sizeof(path), "%s/kiln.db", data_dir) >= (int)sizeof(path))
@@ -372,7 +377,7 @@ int store_open(const struct store_config *config, struct store **ret_store, stru
 
     if (!store)
         return fault_set(fault, ENOMEM, "cannot open the store: out of memory");
-    r = open_directory(store, config->data_dir, fault);
+    r = open_directory(store, config, fault);
     if (r < 0)
         return r;
     r = uv_async_init(config->loop, &store->finished, on_finished);
@@ -387,6 +392,8 @@ int store_open(const struct store_config *config, struct store **ret_store, stru
         uv_close((uv_handle_t *)&closing->finished, on_handle_closed);
         return fault_set(fault, -r, "cannot start the store's thread: %s", strerror(-r));
     }
+    if (config->lock)
+        store->lock_fd = TAKE_FD(*config->lock);
     *ret_store = TAKE_PTR(store);
     return 0;
 }

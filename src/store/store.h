@@ -8,8 +8,9 @@
  * called from the loop, never during a call other than store_close, in the order of submission. It may call any
  * function here but store_close.
  *
- * The lock on the data directory belongs to the process and what it forks: fork helpers that live on (the launcher)
- * before store_open.
+ * The lock on the data directory belongs to the process and what it forks: helpers that live on (the launcher) must
+ * close it. Whoever has work to do on the directory's behalf before the store's thread exists takes the lock first
+ * (store_lock) and hands it over.
  */
 #pragma once
 
@@ -37,8 +38,9 @@ enum {
 };
 
 struct store_config {
-    const char *data_dir;     /* created (mode 0700) when missing; its parent must exist. Borrowed for the call */
-    struct uv_loop_s *loop;   /* borrowed until a turn after store_close */
+    const char *data_dir;   /* created (mode 0700) when missing; its parent must exist. Borrowed for the call */
+    struct uv_loop_s *loop; /* borrowed until a turn after store_close */
+    int *lock;              /* from store_lock for the same directory; taken (-1 after) on success. NULL: locked here */
     size_t max_waiting_bytes; /* batches not yet written may hold this much; 0: STORE_WAITING_BYTES */
 };
 
@@ -48,6 +50,12 @@ struct store_document {
     uint64_t version;
     struct span bytes;
 };
+
+/*
+ * Makes the directory when it is missing and takes its exclusive lock; the descriptor is the caller's, closing it gives
+ * the lock up. -EBUSY when another Kiln uses the directory, or -errno, each with a sentence.
+ */
+int store_lock(const char *data_dir, int *ret_lock, struct fault *fault) MUST_USE;
 
 /*
  * Opens or creates DIR/kiln.db, brings an older format up to date, and starts the thread. On failure nothing is left
