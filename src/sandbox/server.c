@@ -1,0 +1,1110 @@
+/*
+ * A sandbox's way through here:
+ *
+ *     SHELL --create--> FITTING --fitted--> LIVE --kill or death of init--> DYING --reaped--> REMOVING --> (freed)
+ *       |                  |                                                  ^
+ *       +------ death -----+--------------- failure --------------------------+
+ *
+ * A shell is a sandbox that does not know its function yet: init with its namespaces, cgroups, network slot and /proc.
+ * A few are made ahead while there is nothing else to do, because that is where the time goes: making cgroups and
+ * moving a process into them waits for the kernel's grace periods. Fitting one takes some mounts and a few writes.
+ *
+ * REMOVING ends when every cgroup directory is gone, which the kernel may refuse for a moment (EBUSY); it is tried from
+ * the loop. Only then are slot, uid and id free for another.
+ *
+ * Sandboxes are freed at the end of a turn, as several events of one turn may concern the same.
+ */
+#include "sandbox/server.h"
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/table.h"
+#include "sandbox/base_root.h"
+#include "sandbox/cgroup.h"
+#include "sandbox/executor.h"
+#include "sandbox/init.h"
+#include "sandbox/memory.h"
+#include "sandbox/network.h"
+#include "sandbox/protocol.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+enum {
+    SPARES_MAX = 16,
+    FIRST_UID = 200000,
+    REMOVE_RETRY_MS = 5,
+    MEMORY_POLL_MS = 500,
+    SHUTDOWN_MS = 5000,
+    EVENTS_MAX = 64,
+    MESSAGES_PER_TURN = 64,
+    DEATH_SIGNAL = SIGUSR2, /* not one that a service manager sends to the whole group before the daemon is done */
+};
+
+enum sandbox_state { SANDBOX_SHELL, SANDBOX_FITTING, SANDBOX_LIVE, SANDBOX_DYING, SANDBOX_REMOVING };
+
+enum source_kind { SOURCE_DAEMON, SOURCE_SIGNALS, SOURCE_INIT, SOURCE_PIDFD, SOURCE_MEMORY };
+
+/* What an epoll event is about. */
+struct source {
+    enum source_kind kind;
+    struct sandbox *sandbox;
+};
+
+/* Number, uid and network namespace, used by one sandbox after the other. */
+struct slot {
+    struct list_link link; /* in free_slots while unused */
+    unsigned index;
+    struct network_slot network;
+};
+
+struct sandbox {
+    struct list_link link; /* in one of the server's lists */
+    enum sandbox_state state;
+    uint64_t id; /* 0 for a shell */
+    struct slot *slot;
+    char name[16]; /* of its cgroups */
+    pid_t pid;
+    int pidfd;
+    int socket;
+    struct network_listener listener;
+    int output; /* read end until it is handed over */
+    struct cgroup_limits limits;
+    struct memory_watch memory;
+    uint64_t oom_kills; /* the kernel's count when the last run began */
+    bool out_of_memory; /* this run was killed for its memory */
+    bool announced;     /* the daemon knows it: on_gone is due, else on_create_failed */
+    struct fault fault; /* why it could not be made */
+    struct source init_source, pidfd_source, memory_source;
+};
+
+/* A message the daemon's socket had no room for yet. */
+struct outgoing {
+    struct list_link link;
+    int fds[MESSAGE_FDS_MAX];
+    size_t fd_count;
+    size_t length;
+    char data[];
+};
+
+struct server {
+    const struct server_config *config;
+    struct base_root root;
+    struct cgroup_host cgroups;
+    struct seccomp_filter filter;
+    int epoll;
+    int signals;
+    bool ending;
+    struct source daemon_source, signals_source;
+    struct table by_id; /* 8-byte ids to sandboxes from FITTING to REMOVING */
+    struct list spares, fitted, dying, removing, dead;
+    size_t spare_count;
+    size_t spare_target;
+    struct list free_slots;
+    unsigned slot_count;
+    struct list outgoing;
+    int64_t memory_polled_ns;
+    char message[MESSAGE_MAX];
+    char reply[MESSAGE_MAX];
+};
+
+static struct span id_key(const uint64_t *id)
+{
+    return span_of((const char *)id, sizeof(*id));
+}
+
+static struct sandbox *find(const struct server *server, uint64_t id)
+{
+    return table_get(&server->by_id, id_key(&id));
+}
+
+static int watch(struct server *server, int fd, uint32_t events, struct source *source)
+{
+    struct epoll_event event = {.events = events, .data.ptr = source};
+
+    return epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+/* ---- to the daemon ---- */
+
+static void outgoing_free(struct outgoing *outgoing)
+{
+    for (size_t i = 0; i < outgoing->fd_count; i++)
+        cleanup_close(&outgoing->fds[i]);
+    free(outgoing);
+}
+
+/* Waits for room only when the daemon is behind; then the loop goes on when there is. */
+static void flush_outgoing(struct server *server)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &server->daemon_source};
+
+    LIST_FOREACH (link, &server->outgoing) {
+        struct outgoing *outgoing = CONTAINER_OF(link, struct outgoing, link);
+        if (message_send(server->config->socket, outgoing->data, outgoing->length, outgoing->fds, outgoing->fd_count,
+                         MSG_DONTWAIT) == -EAGAIN) {
+            event.events |= EPOLLOUT;
+            break;
+        }
+        list_remove(&outgoing->link); /* sent, or the daemon is gone */
+        outgoing_free(outgoing);
+    }
+    epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->config->socket, &event);
+}
+
+/* Takes the descriptors over; those that are -1 must have been left out. */
+static void send_to_daemon(struct server *server, size_t length, const int *fds, size_t fd_count)
+{
+    struct outgoing *outgoing;
+
+    if (list_is_empty(&server->outgoing) &&
+        message_send(server->config->socket, server->reply, length, fds, fd_count, MSG_DONTWAIT) != -EAGAIN) {
+        for (size_t i = 0; i < fd_count; i++)
+            close(fds[i]);
+        return;
+    }
+    outgoing = malloc(sizeof(*outgoing) + length);
+    if (!outgoing)
+        _exit(1); /* an event that is lost breaks the contract; the end of the launcher is part of it */
+    list_link_init(&outgoing->link);
+    outgoing->length = length;
+    outgoing->fd_count = fd_count;
+    memcpy(outgoing->data, server->reply, length);
+    memcpy(outgoing->fds, fds, sizeof(*fds) * fd_count);
+    list_push_back(&server->outgoing, &outgoing->link);
+    flush_outgoing(server);
+}
+
+static void send_simple(struct server *server, enum message_type type, uint64_t id)
+{
+    struct message_writer writer = message_begin(server->reply, sizeof(server->reply), type, id, 0);
+
+    send_to_daemon(server, writer.length, NULL, 0);
+}
+
+static void send_failed(struct server *server, uint64_t id, const struct fault *fault)
+{
+    send_to_daemon(server, message_encode_failed(id, fault, server->reply), NULL, 0);
+}
+
+/* ---- slots ---- */
+
+static int slot_acquire(struct server *server, struct slot **ret_slot, struct fault *fault)
+{
+    struct list_link *first = list_first(&server->free_slots);
+    struct slot *slot;
+    int r;
+
+    if (first) {
+        *ret_slot = CONTAINER_OF(first, struct slot, link);
+        list_remove(first);
+        r = network_slot_enter(&(*ret_slot)->network);
+        return r < 0 ? fault_set(fault, -r, "cannot enter a network namespace: %s", strerror(-r)) : 0;
+    }
+    slot = calloc(1, sizeof(*slot));
+    if (!slot)
+        return fault_set(fault, ENOMEM, "out of memory");
+    list_link_init(&slot->link);
+    r = network_slot_init(&slot->network, server->config->launcher.network, server->root.proc, fault);
+    if (r < 0) {
+        free(slot);
+        return r;
+    }
+    slot->index = server->slot_count++;
+    *ret_slot = slot;
+    return 0;
+}
+
+/* The most recently used is taken first: its kernel structures are warm. */
+static void slot_release(struct server *server, struct slot *slot)
+{
+    if (slot)
+        list_push_front(&server->free_slots, &slot->link);
+}
+
+static uid_t sandbox_uid(const struct server *server, const struct sandbox *sandbox)
+{
+    uid_t first = server->config->launcher.first_uid ? server->config->launcher.first_uid : (uid_t)FIRST_UID;
+
+    return server->config->rootless ? (uid_t)BASE_ROOT_UID : first + sandbox->slot->index;
+}
+
+static struct plan_identity identity_of(const struct server *server, const struct sandbox *sandbox)
+{
+    bool rootless = server->config->rootless;
+    uid_t uid = sandbox_uid(server, sandbox);
+
+    return (struct plan_identity){
+        .rootless = rootless,
+        .index = sandbox->slot->index,
+        .uid = uid,
+        .gid = rootless ? (gid_t)BASE_ROOT_GID : (gid_t)uid,
+    };
+}
+
+/* ---- shells ---- */
+
+static struct sandbox *sandbox_new(void)
+{
+    struct sandbox *sandbox = calloc(1, sizeof(*sandbox));
+
+    if (!sandbox)
+        return NULL;
+    list_link_init(&sandbox->link);
+    sandbox->pidfd = sandbox->socket = sandbox->output = sandbox->listener.fd = -1;
+    sandbox->memory = MEMORY_WATCH_INIT;
+    sandbox->init_source = (struct source){SOURCE_INIT, sandbox};
+    sandbox->pidfd_source = (struct source){SOURCE_PIDFD, sandbox};
+    sandbox->memory_source = (struct source){SOURCE_MEMORY, sandbox};
+    return sandbox;
+}
+
+/* Gives back what a process that is gone held. Cgroups and slot are left. */
+static void sandbox_close(struct sandbox *sandbox)
+{
+    cleanup_close(&sandbox->pidfd);
+    cleanup_close(&sandbox->socket);
+    cleanup_close(&sandbox->output);
+    network_listener_deinit(&sandbox->listener);
+    memory_watch_deinit(&sandbox->memory);
+}
+
+/* Files through which init moves itself into the v1 trees; the unified one it is born in. */
+static int open_joins(const struct server *server, const char *name, int joins[INIT_CGROUPS_MAX])
+{
+    for (int i = 0; i < INIT_CGROUPS_MAX; i++) {
+        enum cgroup_tree tree = (enum cgroup_tree)(CGROUP_MEMORY + i);
+        joins[i] = -1;
+        if (server->cgroups.on_unified[tree] || server->cgroups.roots[tree] < 0)
+            continue;
+        int r = cgroup_open(&server->cgroups, tree, name, "cgroup.procs", O_WRONLY, &joins[i]);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/*
+ * The child is a copy of this process in the template's namespace. Both sides return; the launcher is back among the
+ * host's mounts then.
+ */
+static int clone_init(struct server *server, int unified, int *ret_pidfd, pid_t *ret_pid)
+{
+    struct clone_args args = {
+        .flags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD |
+                 (unified >= 0 ? CLONE_INTO_CGROUP : 0),
+        .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+        .exit_signal = SIGCHLD,
+        .cgroup = unified >= 0 ? (uint64_t)unified : 0,
+    };
+    int r = base_root_enter_template(&server->root);
+    long pid;
+
+    if (r < 0)
+        return r;
+    pid = syscall(SYS_clone3, &args, sizeof(args));
+    r = pid < 0 ? -errno : 0;
+    if (pid == 0)
+        return 0;
+    if (base_root_enter_host(&server->root) < 0)
+        _exit(1); /* nothing can be opened any more */
+    *ret_pid = (pid_t)pid;
+    return r;
+}
+
+static int start_init(struct server *server, struct sandbox *sandbox, struct fault *fault)
+{
+    struct init_config config = {
+        .identity = identity_of(server, sandbox), .filter = &server->filter, .cgroups = {-1, -1, -1}};
+    CLEANUP(cleanup_close) int unified = -1;
+    int sockets[2] = {-1, -1};
+    int r = 0;
+
+    if (server->cgroups.roots[CGROUP_UNIFIED] >= 0)
+        r = cgroup_open_unified(&server->cgroups, sandbox->name, &unified);
+    if (r == 0)
+        r = open_joins(server, sandbox->name, config.cgroups);
+    if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+        r = -errno;
+    config.socket = sockets[1];
+    sandbox->pid = 0;
+    if (r == 0)
+        r = clone_init(server, unified, &sandbox->pidfd, &sandbox->pid);
+    if (r == 0 && sandbox->pid == 0)
+        init_main(&config);
+    for (int i = 0; i < INIT_CGROUPS_MAX; i++)
+        cleanup_close(&config.cgroups[i]);
+    cleanup_close(&sockets[1]);
+    sandbox->socket = sockets[0];
+    if (r < 0)
+        sandbox->pid = 0;
+    return r < 0 ? fault_set(fault, -r, "cannot start a sandbox: %s", strerror(-r)) : 0;
+}
+
+static int build_shell(struct server *server, struct sandbox *sandbox, struct fault *fault)
+{
+    int r = slot_acquire(server, &sandbox->slot, fault);
+
+    if (r < 0)
+        return r;
+    snprintf(sandbox->name, sizeof(sandbox->name), "s%u", sandbox->slot->index);
+    r = cgroup_make(&server->cgroups, sandbox->name);
+    if (r < 0)
+        return fault_set(fault, -r, "cannot make a cgroup: %s", strerror(-r));
+    r = network_listen(&sandbox->slot->network, &sandbox->listener, fault);
+    if (r == 0)
+        r = start_init(server, sandbox, fault);
+    if (r < 0)
+        return r;
+    r = watch(server, sandbox->socket, EPOLLIN, &sandbox->init_source);
+    if (r == 0)
+        r = watch(server, sandbox->pidfd, EPOLLIN, &sandbox->pidfd_source);
+    return r < 0 ? fault_set(fault, -r, "cannot watch a sandbox: %s", strerror(-r)) : 0;
+}
+
+/* Without a process there is nothing to wait for but the cgroups. */
+static void abandon(struct server *server, struct sandbox *sandbox)
+{
+    if (sandbox->pid > 0) {
+        syscall(SYS_pidfd_send_signal, sandbox->pidfd, SIGKILL, NULL, 0);
+        waitpid(sandbox->pid, NULL, 0);
+    }
+    sandbox_close(sandbox);
+    sandbox->state = SANDBOX_REMOVING;
+    list_push_back(&server->removing, &sandbox->link);
+}
+
+/* A new shell, in no list. */
+static int shell_new(struct server *server, struct sandbox **ret_sandbox, struct fault *fault)
+{
+    struct sandbox *sandbox = sandbox_new();
+    int r;
+
+    if (!sandbox)
+        return fault_set(fault, ENOMEM, "out of memory");
+    r = build_shell(server, sandbox, fault);
+    if (r < 0) {
+        abandon(server, sandbox);
+        return r;
+    }
+    *ret_sandbox = sandbox;
+    return 0;
+}
+
+static int shell_take(struct server *server, struct sandbox **ret_sandbox, struct fault *fault)
+{
+    struct list_link *first = list_first(&server->spares);
+
+    if (!first)
+        return shell_new(server, ret_sandbox, fault);
+    list_remove(first);
+    server->spare_count--;
+    *ret_sandbox = CONTAINER_OF(first, struct sandbox, link);
+    return 0;
+}
+
+/* One at a time, between turns. A failure is left for a create to report. */
+static void make_spare(struct server *server)
+{
+    struct sandbox *sandbox;
+    struct fault fault;
+
+    if (shell_new(server, &sandbox, &fault) < 0) {
+        server->spare_target = 0;
+        return;
+    }
+    list_push_back(&server->spares, &sandbox->link);
+    server->spare_count++;
+}
+
+/* ---- create ---- */
+
+/* The mounts of a fit, and the pipe's write end first, in the order init expects. */
+struct fit_fds {
+    int fds[INIT_FIT_MORE + 2];
+    size_t count;
+};
+
+static void fit_fds_deinit(struct fit_fds *fds)
+{
+    for (size_t i = 0; i < fds->count; i++)
+        cleanup_close(&fds->fds[i]);
+}
+
+static int add_directory(struct fit_fds *fds, const char *path, struct fault *fault)
+{
+    int r = executor_detach(path, &fds->fds[fds->count], fault);
+
+    fds->count += r == 0;
+    return r;
+}
+
+static int add_layers(struct fit_fds *fds, const struct sandbox_spec *spec, struct fault *fault)
+{
+    size_t count = 0;
+    int r;
+
+    while (count < SANDBOX_LAYERS_MAX && spec->layer_dirs[count])
+        count++;
+    if (count == 0)
+        return 0;
+    if (count == 1)
+        return add_directory(fds, spec->layer_dirs[0], fault);
+    r = executor_detach_merged(spec->layer_dirs, count, &fds->fds[fds->count], fault);
+    fds->count += r == 0;
+    return r;
+}
+
+/* Owned by the sandbox's user, so that /dev/stdout can be opened again by its name. */
+static int make_output(const struct server *server, struct sandbox *sandbox, struct fit_fds *fds)
+{
+    struct plan_identity identity = identity_of(server, sandbox);
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    sandbox->output = ends[0];
+    fds->fds[fds->count++] = ends[1];
+    if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
+        return -errno;
+    return fchown(ends[1], identity.uid, identity.gid) < 0 ? -errno : 0;
+}
+
+static int collect_fds(struct server *server, struct sandbox *sandbox, const struct sandbox_spec *spec,
+                       struct fit_fds *fds, struct fault *fault)
+{
+    int r = make_output(server, sandbox, fds);
+
+    if (r < 0)
+        return fault_set(fault, -r, "cannot make the output pipe: %s", strerror(-r));
+    r = add_directory(fds, spec->task_dir, fault);
+    if (r == 0)
+        r = add_layers(fds, spec, fault);
+    if (r == 0 && spec->runtime_dir)
+        r = add_directory(fds, spec->runtime_dir, fault);
+    return r;
+}
+
+static int send_fit(struct server *server, struct sandbox *sandbox, const struct sandbox_spec *spec,
+                    const struct fit_fds *fds, struct fault *fault)
+{
+    struct plan_fit fit = {
+        .identity = identity_of(server, sandbox),
+        .memory_mib = spec->memory_mib,
+        .tmp_mib = spec->tmp_mib,
+        .has_opt = spec->layer_dirs[0] != NULL,
+        .has_runtime = spec->runtime_dir != NULL,
+    };
+    size_t length = init_encode_fit(&fit, sandbox->listener.address, server->reply, sizeof(server->reply));
+    int r = message_send(sandbox->socket, server->reply, length, fds->fds, fds->count, MSG_DONTWAIT);
+
+    return r < 0 ? fault_set(fault, -r, "cannot reach init: %s", strerror(-r)) : 0;
+}
+
+static int fit(struct server *server, struct sandbox *sandbox, const struct sandbox_spec *spec, struct fault *fault)
+{
+    CLEANUP(fit_fds_deinit) struct fit_fds fds = {.count = 0};
+    int r = collect_fds(server, sandbox, spec, &fds, fault);
+
+    if (r == 0)
+        r = send_fit(server, sandbox, spec, &fds, fault);
+    if (r < 0)
+        return r;
+    sandbox->limits = (struct cgroup_limits){
+        .memory_mib = spec->memory_mib,
+        .tmp_mib = spec->tmp_mib,
+        .processes = PLAN_PROCESSES_MAX,
+        .cpu_unlimited = spec->cpu_boost,
+    };
+    return cgroup_apply(&server->cgroups, sandbox->name, &sandbox->limits, fault);
+}
+
+static void end_sandbox(struct server *server, struct sandbox *sandbox)
+{
+    if (sandbox->state >= SANDBOX_DYING)
+        return;
+    /* Both: the one takes init and so the whole pid namespace, the other does not depend on init being there. */
+    (void)!cgroup_kill(&server->cgroups, sandbox->name);
+    syscall(SYS_pidfd_send_signal, sandbox->pidfd, SIGKILL, NULL, 0);
+    if (sandbox->state == SANDBOX_SHELL)
+        server->spare_count--;
+    sandbox->state = SANDBOX_DYING;
+    list_remove(&sandbox->link);
+    list_push_back(&server->dying, &sandbox->link);
+}
+
+static void create(struct server *server, const struct sandbox_spec *spec)
+{
+    struct sandbox *sandbox;
+    struct fault fault;
+
+    if (find(server, spec->id)) {
+        fault_set(&fault, EEXIST, "a sandbox with this id is there already");
+        send_failed(server, spec->id, &fault);
+        return;
+    }
+    if (shell_take(server, &sandbox, &fault) < 0) {
+        send_failed(server, spec->id, &fault);
+        return;
+    }
+    sandbox->id = spec->id;
+    sandbox->state = SANDBOX_FITTING;
+    list_push_back(&server->fitted, &sandbox->link);
+    if (table_add(&server->by_id, id_key(&sandbox->id), sandbox) < 0)
+        fault_set(&sandbox->fault, ENOMEM, "out of memory");
+    else if (fit(server, sandbox, spec, &sandbox->fault) == 0)
+        return;
+    end_sandbox(server, sandbox);
+}
+
+/* ---- from the daemon ---- */
+
+static void thaw(const struct server *server, const struct sandbox *sandbox)
+{
+    CLEANUP(cleanup_close) int fd = -1;
+
+    if (cgroup_open(&server->cgroups, CGROUP_UNIFIED, sandbox->name, "cgroup.freeze", O_WRONLY, &fd) == 0)
+        (void)!write(fd, "0", 1);
+}
+
+/* A full socket means that init does not read: it is broken, or was flooded while frozen. */
+static void forward(struct server *server, struct sandbox *sandbox, size_t length)
+{
+    if (message_send(sandbox->socket, server->message, length, NULL, 0, MSG_DONTWAIT) < 0)
+        end_sandbox(server, sandbox);
+}
+
+static void limit_cpu(struct server *server, struct sandbox *sandbox)
+{
+    struct fault fault;
+
+    sandbox->limits.cpu_unlimited = false;
+    if (cgroup_apply_cpu(&server->cgroups, sandbox->name, &sandbox->limits, &fault) < 0)
+        end_sandbox(server, sandbox);
+}
+
+static void on_request(struct server *server, const struct message_header *header, struct message_reader *reader,
+                       size_t length)
+{
+    struct sandbox *sandbox = find(server, header->id);
+    struct sandbox_spec spec;
+
+    if (header->type == MESSAGE_CREATE) {
+        if (message_decode_create(header->id, reader, &spec) == 0)
+            create(server, &spec);
+        return;
+    }
+    if (!sandbox || sandbox->state >= SANDBOX_DYING)
+        return; /* crossed with its end, which the daemon is about to hear of */
+    switch (header->type) {
+    case MESSAGE_RUN:
+        sandbox->out_of_memory = false;
+        sandbox->oom_kills = memory_oom_kills(&server->cgroups, sandbox->name);
+        forward(server, sandbox, length);
+        break;
+    case MESSAGE_RESET:
+        thaw(server, sandbox);
+        forward(server, sandbox, length);
+        break;
+    case MESSAGE_SIGNAL:
+        forward(server, sandbox, length);
+        break;
+    case MESSAGE_LIMIT_CPU:
+        limit_cpu(server, sandbox);
+        break;
+    case MESSAGE_KILL:
+        end_sandbox(server, sandbox);
+        break;
+    default:
+        break;
+    }
+}
+
+static void begin_ending(struct server *server)
+{
+    server->ending = true;
+    server->spare_target = 0;
+    LIST_FOREACH (link, &server->spares)
+        end_sandbox(server, CONTAINER_OF(link, struct sandbox, link));
+    LIST_FOREACH (link, &server->fitted)
+        end_sandbox(server, CONTAINER_OF(link, struct sandbox, link));
+}
+
+static void on_daemon(struct server *server)
+{
+    for (int i = 0; i < MESSAGES_PER_TURN && !server->ending; i++) {
+        CLEANUP(message_fds_deinit) struct message_fds fds = {0};
+        struct message_header header;
+        struct message_reader reader;
+        size_t length = 0;
+        int r = message_receive(server->config->socket, server->message, &length, &fds, MSG_DONTWAIT);
+
+        if (r == -EAGAIN)
+            return;
+        if (r == -ECONNRESET) {
+            begin_ending(server);
+            return;
+        }
+        if (r == 0 && message_open(server->message, length, &header, &reader) == 0)
+            on_request(server, &header, &reader, length);
+        /* Environment variables of one function must not be in the memory of the next one's init. */
+        explicit_bzero(server->message, length);
+    }
+}
+
+/* ---- from the sandboxes ---- */
+
+/* In the order of struct sandbox_created; which optional ones are there goes along as numbers. */
+static void announce(struct server *server, struct sandbox *sandbox)
+{
+    struct message_writer writer = message_begin(server->reply, sizeof(server->reply), MESSAGE_CREATED, sandbox->id, 0);
+    const char *peak = server->cgroups.on_unified[CGROUP_MEMORY] ? "memory.peak" : "memory.max_usage_in_bytes";
+    int fds[4], freeze = -1, memory = -1;
+    size_t count = 0;
+
+    (void)!cgroup_open(&server->cgroups, CGROUP_UNIFIED, sandbox->name, "cgroup.freeze", O_WRONLY, &freeze);
+    (void)!cgroup_open(&server->cgroups, CGROUP_MEMORY, sandbox->name, peak, O_RDONLY, &memory);
+    message_put_u32(&writer, server->config->rootless ? server->config->uid : sandbox_uid(server, sandbox));
+    message_put_u32(&writer, freeze >= 0);
+    message_put_u32(&writer, memory >= 0);
+    message_put_string(&writer, sandbox->listener.address);
+    fds[count++] = fcntl(sandbox->listener.fd, F_DUPFD_CLOEXEC, 3);
+    fds[count++] = TAKE_FD(sandbox->output);
+    if (freeze >= 0)
+        fds[count++] = freeze;
+    if (memory >= 0)
+        fds[count++] = memory;
+    send_to_daemon(server, writer.length, fds, count);
+}
+
+static int watch_memory(struct server *server, struct sandbox *sandbox, int tmp)
+{
+    uint64_t limit = (uint64_t)sandbox->limits.memory_mib * 1024 * 1024;
+    int r = memory_watch_init(&sandbox->memory, &server->cgroups, sandbox->name, limit, tmp);
+
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    r = watch(server, sandbox->memory.pressure_fd, server->cgroups.on_unified[CGROUP_MEMORY] ? EPOLLPRI : EPOLLIN,
+              &sandbox->memory_source);
+    if (r == 0 && sandbox->memory.threshold_fd >= 0)
+        r = watch(server, sandbox->memory.threshold_fd, EPOLLIN, &sandbox->memory_source);
+    return r;
+}
+
+static void on_fitted(struct server *server, struct sandbox *sandbox, struct message_fds *fds)
+{
+    int r = watch_memory(server, sandbox, message_fds_take(fds, 0));
+
+    if (r < 0) {
+        fault_set(&sandbox->fault, -r, "cannot watch memory: %s", strerror(-r));
+        end_sandbox(server, sandbox);
+        return;
+    }
+    sandbox->state = SANDBOX_LIVE;
+    sandbox->announced = true;
+    announce(server, sandbox);
+}
+
+static void on_process_exit(struct server *server, struct sandbox *sandbox, uint32_t run, struct message_reader *reader)
+{
+    struct message_exit exit;
+
+    if (message_decode_exit(reader, &exit) < 0)
+        return;
+    exit.exit.out_of_memory =
+        exit.exit.signal == SIGKILL &&
+        (sandbox->out_of_memory || memory_oom_kills(&server->cgroups, sandbox->name) > sandbox->oom_kills);
+    send_to_daemon(server, message_encode_exit(sandbox->id, run, &exit, server->reply), NULL, 0);
+}
+
+/* One message from init, which runs beside the function's code and is believed only about itself. */
+static void on_init_message(struct server *server, struct sandbox *sandbox, size_t length, struct message_fds *fds)
+{
+    struct message_header header;
+    struct message_reader reader;
+
+    if (message_open(server->message, length, &header, &reader) < 0)
+        return;
+    if (header.type == MESSAGE_FITTED && sandbox->state == SANDBOX_FITTING)
+        on_fitted(server, sandbox, fds);
+    else if (header.type == MESSAGE_FAILED && sandbox->state <= SANDBOX_FITTING)
+        (void)!message_decode_failed(&reader, &sandbox->fault);
+    else if (header.type == MESSAGE_EXIT && sandbox->announced)
+        on_process_exit(server, sandbox, header.run, &reader);
+    else if (header.type == MESSAGE_RESET_DONE && sandbox->announced)
+        send_simple(server, MESSAGE_RESET_DONE, sandbox->id);
+}
+
+static void on_init(struct server *server, struct sandbox *sandbox)
+{
+    for (;;) {
+        CLEANUP(message_fds_deinit) struct message_fds fds = {0};
+        size_t length;
+        int r = message_receive(sandbox->socket, server->message, &length, &fds, MSG_DONTWAIT);
+
+        if (r == -EAGAIN)
+            return;
+        if (r < 0) {
+            epoll_ctl(server->epoll, EPOLL_CTL_DEL, sandbox->socket, NULL); /* the pidfd follows */
+            return;
+        }
+        on_init_message(server, sandbox, length, &fds);
+    }
+}
+
+static void report_end(struct server *server, struct sandbox *sandbox)
+{
+    if (sandbox->id == 0)
+        return;
+    if (sandbox->announced) {
+        send_simple(server, MESSAGE_GONE, sandbox->id);
+        return;
+    }
+    if (!sandbox->fault.error)
+        fault_set(&sandbox->fault, ECHILD, "the sandbox was killed before it was complete");
+    send_failed(server, sandbox->id, &sandbox->fault);
+}
+
+/* The last step, once nothing is left of it in the kernel. */
+static bool try_remove(struct server *server, struct sandbox *sandbox)
+{
+    if (cgroup_remove(&server->cgroups, sandbox->name) < 0)
+        return false;
+    list_remove(&sandbox->link);
+    if (sandbox->id && find(server, sandbox->id) == sandbox)
+        table_remove(&server->by_id, id_key(&sandbox->id));
+    slot_release(server, TAKE_PTR(sandbox->slot));
+    report_end(server, sandbox);
+    list_push_back(&server->dead, &sandbox->link);
+    return true;
+}
+
+/* pid 1 is reaped by the kernel only after everything else in its namespace. */
+static void on_pidfd(struct server *server, struct sandbox *sandbox)
+{
+    siginfo_t info;
+
+    if (waitid(P_PIDFD, (id_t)sandbox->pidfd, &info, WEXITED | WNOHANG) < 0)
+        return;
+    on_init(server, sandbox); /* what it still had to say */
+    if (sandbox->state == SANDBOX_SHELL) {
+        server->spare_count--;
+        server->spare_target = 0; /* it died of itself: the next would too, and a create will say why */
+    }
+    sandbox->state = SANDBOX_REMOVING;
+    list_remove(&sandbox->link);
+    list_push_back(&server->removing, &sandbox->link);
+    sandbox_close(sandbox);
+    try_remove(server, sandbox);
+}
+
+static void on_memory(struct server *server, struct sandbox *sandbox)
+{
+    struct message_writer writer;
+    int r = memory_check(&sandbox->memory);
+
+    if (r == MEMORY_RENEWED)
+        r = watch(server, sandbox->memory.threshold_fd, EPOLLIN, &sandbox->memory_source);
+    if (r < 0) {
+        end_sandbox(server, sandbox);
+        return;
+    }
+    if (r != MEMORY_EXCEEDED)
+        return;
+    sandbox->out_of_memory = true;
+    writer = message_begin(server->reply, sizeof(server->reply), MESSAGE_KILL_ALL, 0, 0);
+    if (message_send(sandbox->socket, server->reply, writer.length, NULL, 0, MSG_DONTWAIT) < 0)
+        end_sandbox(server, sandbox);
+}
+
+/* ---- the loop ---- */
+
+static void on_signals(struct server *server)
+{
+    struct signalfd_siginfo info;
+
+    while (read(server->signals, &info, sizeof(info)) > 0)
+        ;
+    begin_ending(server);
+}
+
+static void on_event(struct server *server, const struct source *source, uint32_t events)
+{
+    struct sandbox *sandbox = source->sandbox;
+
+    switch (source->kind) {
+    case SOURCE_DAEMON:
+        if (events & EPOLLOUT)
+            flush_outgoing(server);
+        if (events & ~EPOLLOUT)
+            on_daemon(server);
+        break;
+    case SOURCE_SIGNALS:
+        on_signals(server);
+        break;
+    case SOURCE_INIT:
+        if (sandbox->socket >= 0)
+            on_init(server, sandbox);
+        break;
+    case SOURCE_PIDFD:
+        if (sandbox->pidfd >= 0)
+            on_pidfd(server, sandbox);
+        break;
+    case SOURCE_MEMORY:
+        if (sandbox->state == SANDBOX_LIVE)
+            on_memory(server, sandbox);
+        break;
+    }
+}
+
+static void poll_memory(struct server *server, int64_t now_ns)
+{
+    if (now_ns - server->memory_polled_ns < MEMORY_POLL_MS * NS_PER_MS)
+        return;
+    server->memory_polled_ns = now_ns;
+    LIST_FOREACH (link, &server->fitted) {
+        struct sandbox *sandbox = CONTAINER_OF(link, struct sandbox, link);
+        if (memory_needs_polling(&sandbox->memory))
+            on_memory(server, sandbox);
+    }
+}
+
+static void end_turn(struct server *server)
+{
+    LIST_FOREACH (link, &server->removing)
+        try_remove(server, CONTAINER_OF(link, struct sandbox, link));
+    LIST_FOREACH (link, &server->dead) {
+        list_remove(link);
+        free(CONTAINER_OF(link, struct sandbox, link));
+    }
+}
+
+static bool has_polled_memory(const struct server *server)
+{
+    if (!server->cgroups.on_unified[CGROUP_MEMORY])
+        return false;
+    LIST_FOREACH (link, &server->fitted)
+        if (memory_needs_polling(&CONTAINER_OF(link, struct sandbox, link)->memory))
+            return true;
+    return false;
+}
+
+static int next_timeout(const struct server *server)
+{
+    if (server->spare_count < server->spare_target)
+        return 0;
+    if (!list_is_empty(&server->removing))
+        return REMOVE_RETRY_MS;
+    if (server->ending)
+        return 100;
+    return has_polled_memory(server) ? MEMORY_POLL_MS : -1;
+}
+
+static bool is_done(const struct server *server, int64_t deadline_ns)
+{
+    bool empty = list_is_empty(&server->spares) && list_is_empty(&server->fitted) && list_is_empty(&server->dying) &&
+                 list_is_empty(&server->removing);
+
+    return server->ending && (empty || clock_monotonic_ns() > deadline_ns);
+}
+
+static void serve(struct server *server)
+{
+    struct epoll_event events[EVENTS_MAX];
+    int64_t deadline_ns = INT64_MAX;
+
+    while (!is_done(server, deadline_ns)) {
+        int count = epoll_wait(server->epoll, events, EVENTS_MAX, next_timeout(server));
+
+        for (int i = 0; i < count; i++)
+            on_event(server, events[i].data.ptr, events[i].events);
+        poll_memory(server, clock_monotonic_ns());
+        end_turn(server);
+        if (count == 0 && server->spare_count < server->spare_target)
+            make_spare(server);
+        if (server->ending && deadline_ns == INT64_MAX)
+            deadline_ns = clock_monotonic_ns() + SHUTDOWN_MS * NS_PER_MS;
+    }
+}
+
+/* ---- start ---- */
+
+/* Standard error stays for what nobody else could say; the daemon's other descriptors are none of ours. */
+static int close_inherited(int socket)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
+        return -errno;
+    if (socket > 3 && close_range(3, (unsigned)socket - 1, 0) < 0)
+        return -errno;
+    return close_range((unsigned)socket + 1, ~0u, 0) < 0 ? -errno : 0;
+}
+
+/* Signals meant for the daemon (a terminal's, a service manager's) must not end sandboxes before it does. */
+static int set_up_signals(struct server *server)
+{
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1};
+    sigset_t set;
+
+    for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
+        signal(ignored[i], SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);
+    sigemptyset(&set);
+    sigaddset(&set, DEATH_SIGNAL);
+    if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
+        return -errno;
+    server->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (server->signals < 0)
+        return -errno;
+    return watch(server, server->signals, EPOLLIN, &server->signals_source);
+}
+
+static int set_up_process(struct server *server, struct fault *fault)
+{
+    struct rlimit files;
+    int r = close_inherited(server->config->socket);
+
+    setsid();
+    prctl(PR_SET_NAME, "kiln-launcher", 0, 0, 0);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    server->epoll = r < 0 ? -1 : epoll_create1(EPOLL_CLOEXEC);
+    if (server->epoll < 0)
+        return fault_set(fault, r < 0 ? -r : errno, "cannot start the launcher: %s", strerror(r < 0 ? -r : errno));
+    r = set_up_signals(server);
+    if (r == 0)
+        r = watch(server, server->config->socket, EPOLLIN, &server->daemon_source);
+    return r < 0 ? fault_set(fault, -r, "cannot start the launcher: %s", strerror(-r)) : 0;
+}
+
+static int set_up_cgroups(struct server *server, struct fault *fault)
+{
+    int r = 0;
+
+    server->cgroups = (struct cgroup_host){.roots = {-1, -1, -1, -1}};
+    if (server->config->rootless)
+        return 0;
+    r = cgroup_host_probe(&server->cgroups);
+    if (r < 0)
+        return fault_set(fault, -r, "cannot look for cgroups: %s", strerror(-r));
+    return cgroup_host_prepare(&server->cgroups, server->config->launcher.instance, fault);
+}
+
+static int make_slots(struct server *server, struct fault *fault)
+{
+    struct list made;
+    int r = 0;
+
+    list_init(&made);
+    while (r == 0 && server->slot_count < server->config->launcher.slots) {
+        struct slot *slot;
+        r = slot_acquire(server, &slot, fault);
+        if (r == 0)
+            list_push_back(&made, &slot->link);
+    }
+    LIST_FOREACH (link, &made) {
+        list_remove(link);
+        list_push_back(&server->free_slots, link);
+    }
+    server->spare_target = MIN(server->config->launcher.slots, (unsigned)SPARES_MAX);
+    return r;
+}
+
+static int set_up(struct server *server, struct fault *fault)
+{
+    int r = set_up_process(server, fault);
+
+    if (r == 0)
+        r = set_up_cgroups(server, fault);
+    if (r == 0)
+        r = base_root_init(&server->root, server->config->rootless, server->config->launcher.data_dir, fault);
+    /* Set after the change of user namespace, which takes it back like a change of uid. */
+    if (r == 0 && prctl(PR_SET_PDEATHSIG, DEATH_SIGNAL, 0, 0, 0) < 0)
+        r = fault_set(fault, errno, "cannot set the parent-death signal: %s", strerror(errno));
+    if (r == 0 && getppid() != server->config->daemon)
+        r = fault_set(fault, ESRCH, "the daemon is gone");
+    if (r == 0)
+        r = seccomp_compile(&server->filter, fault);
+    return r < 0 ? r : make_slots(server, fault);
+}
+
+static void add_warnings(const struct server *server, struct message_writer *writer)
+{
+    bool rootless = server->config->rootless;
+    const struct cgroup_host *cgroups = &server->cgroups;
+
+    if (rootless)
+        message_put_string(writer, "not started as root: all functions run under this user's own uid");
+    if (!cgroup_host_has(cgroups, CGROUP_MEMORY))
+        message_put_string(writer, "MemorySize is not enforced: no memory cgroup controller can be used");
+    if (!cgroup_host_has(cgroups, CGROUP_CPU))
+        message_put_string(writer,
+                           "CPU is not shared in proportion to MemorySize: no cpu cgroup controller can be used");
+    if (!cgroup_host_has(cgroups, CGROUP_PIDS))
+        message_put_string(writer, rootless ? "the number of a function's processes is not limited: no pids cgroup "
+                                              "controller can be used"
+                                            : "the number of a function's processes is limited by uid only: no pids "
+                                              "cgroup controller can be used");
+    if (!cgroup_host_has(cgroups, CGROUP_UNIFIED))
+        message_put_string(writer, "idle functions are not frozen and may use CPU: cgroup v2 cannot be used");
+}
+
+static void send_hello(struct server *server)
+{
+    struct message_writer writer = message_begin(server->reply, sizeof(server->reply), MESSAGE_HELLO, 0, 0);
+
+    add_warnings(server, &writer);
+    send_to_daemon(server, writer.length, NULL, 0);
+}
+
+static struct server *server_new(const struct server_config *config)
+{
+    struct server *server = calloc(1, sizeof(*server));
+
+    if (!server)
+        return NULL;
+    server->config = config;
+    server->root = (struct base_root){-1, -1, -1};
+    server->daemon_source.kind = SOURCE_DAEMON;
+    server->signals_source.kind = SOURCE_SIGNALS;
+    list_init(&server->spares);
+    list_init(&server->fitted);
+    list_init(&server->dying);
+    list_init(&server->removing);
+    list_init(&server->dead);
+    list_init(&server->free_slots);
+    list_init(&server->outgoing);
+    return server;
+}
+
+int server_main(const struct server_config *config)
+{
+    struct server *server = server_new(config);
+    struct fault fault;
+
+    if (!server)
+        return 1;
+    if (set_up(server, &fault) < 0) {
+        send_failed(server, 0, &fault);
+        return 1;
+    }
+    send_hello(server);
+    serve(server);
+    if (!config->rootless)
+        (void)!cgroup_host_clean(&server->cgroups, config->launcher.instance, 1000);
+    return 0;
+}
