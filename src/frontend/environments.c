@@ -1,0 +1,141 @@
+/*
+ * Core's environments and the worker's, tied together: core decides that one is to be made or ended, the worker does it
+ * and reports, core hears of it. One `struct frontend_environment` each, from start to gone.
+ */
+#include "base/clock.h"
+#include "frontend/realm.h"
+#include "store/code.h"
+#include "worker/worker.h"
+
+struct frontend_environment {
+    struct realm *realm;
+    struct core_environment *core;
+    struct environment *worker;
+    struct catalog_version_config *config; /* what it was made from */
+    bool ready;
+    struct list_link link; /* in the frontend's environment_list */
+};
+
+static void environment_free(struct frontend_environment *environment)
+{
+    list_remove(&environment->link);
+    if (environment->config) {
+        code_release(environment->realm->frontend->config.code, environment->config->code_sha256);
+        catalog_version_config_unref(environment->config);
+    }
+    free(environment);
+}
+
+static void on_ready(struct environment *worker, bool ok, void *context)
+{
+    struct frontend_environment *environment = context;
+
+    (void)worker;
+    environment->ready = true;
+    core_environment_ready(environment->core, ok, clock_monotonic_ns());
+    realm_arm(environment->realm);
+}
+
+static void on_gone(struct environment *worker, const struct fault *fault, void *context)
+{
+    struct frontend_environment *environment = context;
+    struct realm *realm = environment->realm;
+    struct frontend *frontend = realm->frontend;
+    int64_t now = clock_monotonic_ns();
+
+    (void)worker;
+    if (fault)
+        log_event(frontend->config.log, LOG_ERROR, "environment of function %s: %s", environment->config->function_name,
+                  fault->text);
+    if (fault && !environment->ready)
+        core_environment_failed(environment->core, now);
+    else
+        core_environment_gone(environment->core, now);
+    environment_free(environment);
+    frontend->environments--;
+    realm_arm(realm);
+    frontend_check_stopped(frontend);
+}
+
+static const struct environment_events environment_events = {.on_ready = on_ready, .on_gone = on_gone};
+
+static int start_worker(struct frontend_environment *environment)
+{
+    const struct catalog_version_config *config = environment->config;
+    struct environment_variable variables[config->variable_count + 1];
+    const struct environment_spec spec = {
+        .account = config->account,
+        .region = config->region,
+        .function_name = config->function_name,
+        .version = config->version,
+        .runtime = config->runtime,
+        .handler = config->handler,
+        .memory_mib = config->memory_mib,
+        .timeout_s = config->timeout_s,
+        .tmp_mib = config->tmp_mib,
+        .task_dir = config->code_dir,
+        .variables = variables,
+        .variable_count = config->variable_count,
+        .log_group = config->log_group,
+        .origin = environment->core->origin == CORE_PROVISIONED ? ENVIRONMENT_PROVISIONED : ENVIRONMENT_ON_DEMAND,
+    };
+
+    for (size_t i = 0; i < config->variable_count; i++)
+        variables[i] = (struct environment_variable){config->variables[i].name, config->variables[i].value};
+    return worker_start_environment(environment->realm->frontend->config.worker, &spec, &environment_events,
+                                    environment, &environment->worker);
+}
+
+int environments_start(struct core_environment *core, void *context)
+{
+    struct realm *realm = context;
+    struct frontend *frontend = realm->frontend;
+    struct catalog_version *version = core_version_owner(core->version);
+    struct frontend_environment *environment;
+    int r;
+
+    if (!version || !version->active)
+        return -ENOENT;
+    environment = calloc(1, sizeof(*environment));
+    if (!environment)
+        return -ENOMEM;
+    environment->realm = realm;
+    environment->core = core;
+    list_link_init(&environment->link);
+    r = code_retain(frontend->config.code, version->active->code_sha256);
+    if (r == 0) {
+        environment->config = catalog_version_config_ref(version->active);
+        r = start_worker(environment);
+    }
+    if (r < 0) {
+        log_event(frontend->config.log, LOG_ERROR, "an environment of function %s could not be started: %s",
+                  version->function->name, strerror(-r));
+        environment_free(environment);
+        return r;
+    }
+    core->owner = environment;
+    list_push_back(&frontend->environment_list, &environment->link);
+    frontend->environments++;
+    return 0;
+}
+
+void environments_stop(struct core_environment *core, void *context)
+{
+    struct frontend_environment *environment = core->owner;
+
+    (void)context;
+    environment_retire(environment->worker);
+}
+
+void environments_invoke(struct core_environment *core, struct invocation *invocation)
+{
+    struct frontend_environment *environment = core->owner;
+
+    environment_invoke(environment->worker, invocation);
+}
+
+void environments_drop_all(struct frontend *frontend)
+{
+    LIST_FOREACH (link, &frontend->environment_list)
+        environment_free(CONTAINER_OF(link, struct frontend_environment, link));
+}
