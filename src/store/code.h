@@ -3,7 +3,7 @@
  * that have the same code: DIR/code/<sha256>/ is the content, DIR/code/<sha256>.zip the zip as it was sent. Both appear
  * whole, by rename, and are on disk before on_done says so.
  *
- * All functions are called on the loop's thread; unpacking, hashing and removing run on libuv's pool. Callbacks come
+ * All functions are called on the loop's thread; unpacking, hashing and removing run on libuv's pool. on_unpacked comes
  * from the loop, never during a call, and may call any function here.
  *
  * Who needs a package holds a reference: every version (the catalog), every environment, and the receiver of a
@@ -17,9 +17,11 @@
  *   - two entries for one file, or a file and a directory of the same name;
  *   - links that are absolute, climb out, or have ".." behind another component (which could climb out through a
  *     second link), and entries below a link;
- *   - devices, sockets, fifos.
- * Permission bits are kept; setuid, setgid and sticky are dropped. An entry without any gets 0644, a directory 0755, as
- * do directories that only names imply.
+ *   - devices, sockets and what else is no file.
+ * Permission bits are kept; setuid, setgid and sticky are dropped. Entries without any become readable (0644 or 0664,
+ * directories 0755 or 0775, depending on what is missing), directories that only names imply get 0755. A fifo is the
+ * mark of a file zipped from a pipe and becomes a file. Names marked as UTF-8 come out composed (NFC), others byte for
+ * byte. A name ends at its first zero byte.
  */
 #pragma once
 
@@ -71,8 +73,9 @@ typedef void code_on_unpacked(int result, const struct code_package *package, co
 int code_store_open(const struct code_config *config, struct code_store **ret_store, struct fault *fault) MUST_USE;
 /*
  * Unpacks under way are given up (on_unpacked gets -ECANCELED, unless they are done anyway) and the memory goes when
- * the last job has come back: the loop must run until it is empty. References need not be given back before, and
- * nothing is removed from disk. Nothing else may be called after it. Returns NULL; NULL is allowed.
+ * the last job has come back: the loop must run until it is empty. References need not be given back, and nothing more
+ * is removed from disk. Nothing but code_release, from a last on_unpacked, may be called after it. Returns NULL; NULL
+ * is allowed.
  */
 struct code_store *code_store_close(struct code_store *store);
 
@@ -95,8 +98,9 @@ void code_release(struct code_store *store, const char *sha256);
 
 /*
  * Once at start, after the references are taken: removes leftovers of interrupted work and packages without a
- * reference (the removing itself goes on behind), and calls on_missing (may be NULL) during the call for each package
- * that has references but is not there. -errno when the directory cannot be read.
+ * reference (the removing itself goes on behind), and calls on_missing (may be NULL) for each package that has
+ * references but is not there; it is called during the call and may not call the store. -errno when the directory
+ * cannot be read.
  */
 int code_sweep(struct code_store *store, void (*on_missing)(const char *sha256, void *context), void *context) MUST_USE;
 
