@@ -1,0 +1,104 @@
+/*
+ * One Lambda operation under way: the request's parts as they become known, its one change of the catalog, and its
+ * answer. Lives in the operation's arena and ends with it. The usual life:
+ *
+ *   handler: call_new -> names and members validated -> (body parsed, code unpacked) -> call_submit(build, answer)
+ *   lane:    build (checks, edits) -> durable -> answer
+ *
+ * A function that refuses fills call->error and returns its class (positive), as aws_error_set does; its caller ends
+ * with `call_refuse`. Shared by this folder's files only.
+ */
+#pragma once
+
+#include "api/operation.h"
+#include "aws/arn.h"
+#include "aws/error.h"
+#include "aws/validate.h"
+#include "catalog/catalog.h"
+#include "store/code.h"
+
+struct call {
+    struct operation *operation;
+    struct aws_error error;
+    struct validation validation;
+    /* The body: an object, with nulls removed; never NULL once parsed. The zip member is in `zip` instead. */
+    json_t *input;
+    struct buffer zip;
+    bool has_zip;
+    /* The function that the path names, checked to be this account's and Region's. */
+    struct span function_name;
+    struct span qualifier; /* as part of the name, or the parameter of that name; empty when neither was given */
+    /* The code package; held from when it was unpacked until the end. */
+    struct code_package package;
+    bool holds_package;
+    json_t *document; /* the configuration being made, owned */
+    /* The change, and what came of it. */
+    struct catalog_mutation mutation;
+    int (*build)(struct call *call, struct catalog_change *change);
+    void (*answer)(struct call *call);
+    void (*next)(struct call *call);          /* input.c, s3.c: what comes after */
+    void (*after_package)(struct call *call); /* package.c: likewise */
+    struct catalog_version *version;
+    struct catalog_alias *alias;
+};
+
+/* In the operation's arena, with the operation's cleanup set. NULL: out of memory, which has been answered. */
+struct call *call_new(struct operation *operation);
+
+/* Answers with call->error. The call is gone after. */
+void call_refuse(struct call *call);
+/* Answers with call->error when `r` is positive, with a failure when it is negative. The call is gone after. */
+void call_end(struct call *call, int r, const char *what);
+
+/* Answers with the document (taken); NULL is an answer that memory ran out for. The call is gone after. */
+void call_respond(struct call *call, int status, json_t *document);
+
+/* The catalog's function, NULL when there is none. */
+struct catalog_function *call_find_function(const struct call *call);
+/* "arn:...:function:NAME" and ":QUALIFIER" unless it is empty; in the arena. Never NULL ("" when out of memory). */
+const char *call_function_arn(struct call *call, struct span qualifier);
+/* 404 "Function not found: ARN", with the qualifier unless it is empty. */
+int call_not_found(struct call *call, struct span qualifier);
+
+/*
+ * Runs the change in the lane of the operation's account and Region. `build` may refuse (positive, call->error filled)
+ * or edit; `answer` runs when the change is durable and must answer; all other ends are answered here.
+ */
+void call_submit(struct call *call, int (*build)(struct call *call, struct catalog_change *change),
+                 void (*answer)(struct call *call));
+
+/* --- names (names.c) --- */
+
+enum call_qualifier {
+    CALL_UNQUALIFIED,    /* a qualified name is refused */
+    CALL_QUALIFIER_PART, /* of the name only */
+    CALL_QUALIFIER,      /* the query parameter Qualifier too */
+};
+
+/* Adds what is wrong with the names to the validation: Qualifier first, then the function's name, as recorded. */
+void call_validate_names(struct call *call, enum function_name_form form, enum call_qualifier qualifier);
+/*
+ * After the validation has found nothing: takes the names apart and checks Region (404), account (403) and that both
+ * qualifiers agree (400). Fills function_name and qualifier. 0 or a refusal.
+ */
+int call_take_names(struct call *call, enum function_name_form form, enum call_qualifier qualifier) MUST_USE;
+/* The same for a name that came in the body. */
+int call_take_body_name(struct call *call, struct span name) MUST_USE;
+/* Ends the validation: 0, a refusal (call->error), -ENOMEM. */
+int call_finish_validation(struct call *call) MUST_USE;
+/* All three for operations whose only input is the names. */
+int call_check_names(struct call *call, enum function_name_form form, enum call_qualifier qualifier) MUST_USE;
+
+/* --- pages (pages.c) --- */
+
+struct page {
+    size_t maximum;
+    struct span after; /* decoded Marker, empty for the first page */
+};
+
+/* Reads and validates Marker and MaxItems. 0 or a refusal. */
+int page_read(struct call *call, struct page *ret_page) MUST_USE;
+/* Names of a table in bytewise order, in the arena. -ENOMEM. */
+int page_sort_keys(struct call *call, const struct table *table, struct span **ret_keys) MUST_USE;
+/* Sets NextMarker in the answer. -ENOMEM. */
+int page_set_next(json_t *answer, struct span last) MUST_USE;

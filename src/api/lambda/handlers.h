@@ -1,0 +1,30 @@
+/* The handlers that the routing table names, one file a resource; see operation.h for how they are run. */
+#pragma once
+
+#include "api/operation.h"
+
+void lambda_create_function(struct operation *operation);
+void lambda_get_function(struct operation *operation);
+void lambda_get_function_configuration(struct operation *operation);
+void lambda_list_functions(struct operation *operation);
+void lambda_delete_function(struct operation *operation);
+void lambda_update_function_configuration(struct operation *operation);
+
+void lambda_update_function_code(struct operation *operation);
+/* GET /_kiln/code/{Sha256}: the page behind Code.Location. */
+void lambda_download_code(struct operation *operation);
+
+void lambda_publish_version(struct operation *operation);
+void lambda_list_versions_by_function(struct operation *operation);
+
+void lambda_create_alias(struct operation *operation);
+void lambda_get_alias(struct operation *operation);
+void lambda_update_alias(struct operation *operation);
+void lambda_list_aliases(struct operation *operation);
+void lambda_delete_alias(struct operation *operation);
+
+void lambda_put_function_concurrency(struct operation *operation);
+void lambda_get_function_concurrency(struct operation *operation);
+void lambda_delete_function_concurrency(struct operation *operation);
+
+void lambda_get_account_settings(struct operation *operation);

@@ -1,0 +1,175 @@
+/*
+ * ListFunctions and ListVersionsByFunction: rows of versions, of one function or of all. A Marker is "NAME:NUMBER" of
+ * the last row shown.
+ */
+#include "api/lambda/configuration.h"
+#include "api/lambda/handlers.h"
+
+/* Rows go into an array until it is full. */
+struct listing {
+    json_t *rows;
+    size_t maximum;
+    const char *last; /* "NAME" or "NAME:NUMBER" of the newest row */
+    struct arena *arena;
+    bool all_versions;
+    bool full; /* there is at least one more */
+    bool failed;
+};
+
+static void list_version(struct listing *listing, const struct catalog_version *version)
+{
+    const char *name = version->function->name;
+    struct span qualifier = listing->all_versions ? span_from(version->number) : SPAN_NONE;
+
+    if (json_array_size(listing->rows) == listing->maximum) {
+        listing->full = true;
+        return;
+    }
+    if (json_array_append_new(listing->rows, configuration_render(version, qualifier, CONFIGURATION_LISTED)) < 0)
+        listing->failed = true;
+    listing->last = arena_printf(listing->arena, "%s:%s", name, version->number);
+    if (!listing->last)
+        listing->failed = true;
+}
+
+/* The versions behind `after` ("" for all), $LATEST first. */
+static void list_function(struct listing *listing, const struct catalog_function *function, struct span after)
+{
+    uint64_t number = 0;
+
+    if (after.length == 0)
+        list_version(listing, function->latest);
+    else if (span_to_u64(after, UINT64_MAX, &number) < 0)
+        number = 0;
+    if (!listing->all_versions)
+        return;
+    TABLE_FOREACH (item, &function->versions) {
+        uint64_t own;
+        if (listing->full || listing->failed)
+            return;
+        if (span_to_u64(item->key, UINT64_MAX, &own) == 0 && own > number)
+            list_version(listing, item->value);
+    }
+}
+
+static int list_functions(struct call *call, struct listing *listing, struct span after)
+{
+    const struct operation *operation = call->operation;
+    const struct catalog_scope *scope =
+        catalog_find_scope(operation->services->catalog, operation->account, operation->region);
+    struct span after_version = after;
+    struct span after_name = span_cut(&after_version, ':');
+    struct span *names;
+    int r;
+
+    if (!scope)
+        return 0;
+    r = page_sort_keys(call, &scope->functions, &names);
+    for (size_t i = 0; r == 0 && i < scope->functions.count && !listing->full && !listing->failed; i++) {
+        int order = span_compare(names[i], after_name);
+        if (order > 0 || (order == 0 && listing->all_versions && after_version.length))
+            list_function(listing, table_get(&scope->functions, names[i]), order > 0 ? SPAN_NONE : after_version);
+    }
+    return listing->failed ? -ENOMEM : r;
+}
+
+/* Functions replicated to the edge: Kiln has none, so that the list of those is empty. */
+static bool asks_for_edge(struct call *call)
+{
+    struct span region;
+
+    return operation_query(call->operation, SPAN("MasterRegion"), &region) && region.length;
+}
+
+static int check_listing(struct call *call, struct page *page, struct span *ret_version)
+{
+    static const char *const all[] = {"ALL", NULL};
+    int r = page_read(call, page);
+
+    *ret_version = SPAN_NONE;
+    if (r)
+        return r;
+    if (operation_query(call->operation, SPAN("FunctionVersion"), ret_version))
+        validate_enum(&call->validation, *ret_version, "functionVersion", all);
+    return call_finish_validation(call);
+}
+
+/* The whole answer: rows under `member`, and NextMarker when there are more. Takes the rows. */
+static void respond_rows(struct call *call, const char *member, struct listing *listing)
+{
+    json_t *answer = json_pack("{s:o}", member, listing->rows);
+
+    if (answer && listing->full && page_set_next(answer, span_from(listing->last)) < 0) {
+        json_decref(answer);
+        answer = NULL;
+    }
+    call_respond(call, 200, answer);
+}
+
+void lambda_list_functions(struct operation *operation)
+{
+    struct call *call = call_new(operation);
+    struct listing listing;
+    struct page page;
+    struct span version;
+    int r;
+
+    if (!call)
+        return;
+    r = check_listing(call, &page, &version);
+    if (r) {
+        call_end(call, r, "checking the page");
+        return;
+    }
+    listing = (struct listing){
+        .rows = json_array(), .maximum = page.maximum, .arena = &operation->arena, .all_versions = version.length};
+    r = asks_for_edge(call) ? 0 : list_functions(call, &listing, page.after);
+    if (r) {
+        json_decref(listing.rows);
+        call_end(call, r, "listing functions");
+        return;
+    }
+    respond_rows(call, "Functions", &listing);
+}
+
+/* ListVersionsByFunction is the same list of one function. */
+static bool is_version_marker(struct span after)
+{
+    return after.length == 0 || span_equal(after, SPAN("$LATEST")) || qualifier_kind_of(after) == QUALIFIER_VERSION;
+}
+
+void lambda_list_versions_by_function(struct operation *operation)
+{
+    struct call *call = call_new(operation);
+    const struct catalog_function *function;
+    struct listing listing;
+    struct page page;
+    struct span after;
+    int r;
+
+    if (!call)
+        return;
+    r = page_read(call, &page);
+    if (r == 0)
+        r = call_check_names(call, FUNCTION_NAME_NAMESPACED, CALL_UNQUALIFIED);
+    function = r == 0 ? call_find_function(call) : NULL;
+    if (r == 0 && !function)
+        r = call_not_found(call, SPAN_NONE);
+    if (r) {
+        call_end(call, r, "finding the function");
+        return;
+    }
+    after = page.after;
+    if (after.length)
+        span_cut(&after, ':');
+    listing = (struct listing){
+        .rows = json_array(), .maximum = page.maximum, .arena = &operation->arena, .all_versions = true};
+    if (is_version_marker(after))
+        list_function(&listing, function, after);
+    if (listing.failed) {
+        json_decref(listing.rows);
+        call_end(call, -ENOMEM, "listing versions");
+        return;
+    }
+    respond_rows(call, "Versions", &listing);
+}

@@ -1,0 +1,91 @@
+/*
+ * Pages of lists. A Marker is the base64 form of the last key shown: it stays good whatever is created or deleted
+ * between two pages, because the next page starts behind that key whether or not it is still there.
+ */
+#include "api/lambda/call.h"
+#include "base/encode.h"
+
+#include <stdlib.h>
+
+enum { PAGE_ITEMS = 50, PAGE_ITEMS_MAX = 10000 };
+
+static int read_maximum(struct call *call, struct page *page)
+{
+    struct span text;
+    uint64_t value;
+
+    if (!operation_query(call->operation, SPAN("MaxItems"), &text) || text.length == 0)
+        return 0;
+    if (span_to_u64(text, INT32_MAX, &value) < 0) {
+        if (text.data[0] != '-' || span_to_u64(span_slice(text, 1, text.length), INT32_MAX, &value) < 0)
+            return aws_error_set(&call->error, AWS_ERROR_SERIALIZATION,
+                                 "STRING_VALUE can not be converted to an Integer");
+        validate_range(&call->validation, -(int64_t)value, "maxItems", 1, PAGE_ITEMS_MAX);
+        return 0;
+    }
+    validate_range(&call->validation, (int64_t)value, "maxItems", 1, PAGE_ITEMS_MAX);
+    page->maximum = MIN((size_t)value, (size_t)PAGE_ITEMS);
+    return 0;
+}
+
+static int read_marker(struct call *call, struct page *page)
+{
+    struct buffer decoded = BUFFER_INIT;
+    struct span text;
+    char *copy;
+    int r;
+
+    if (!operation_query(call->operation, SPAN("Marker"), &text) || text.length == 0)
+        return 0;
+    r = base64_decode(text, &decoded);
+    if (r == -EINVAL)
+        return aws_error_set(&call->error, AWS_ERROR_INVALID_PARAMETER_VALUE, "Invalid Marker: %.*s", SPAN_ARG(text));
+    if (r < 0)
+        return r;
+    copy = arena_dup(&call->operation->arena, buffer_span(&decoded));
+    page->after = span_of(copy, decoded.length);
+    buffer_deinit(&decoded);
+    return copy ? 0 : -ENOMEM;
+}
+
+int page_read(struct call *call, struct page *ret_page)
+{
+    struct page page = {.maximum = PAGE_ITEMS};
+    int r = read_maximum(call, &page);
+
+    if (r == 0)
+        r = read_marker(call, &page);
+    if (r == 0)
+        *ret_page = page;
+    return r;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    return span_compare(*(const struct span *)a, *(const struct span *)b);
+}
+
+int page_sort_keys(struct call *call, const struct table *table, struct span **ret_keys)
+{
+    struct span *keys = arena_alloc(&call->operation->arena, table->count * sizeof(*keys));
+    size_t count = 0;
+
+    if (!keys)
+        return -ENOMEM;
+    TABLE_FOREACH (item, table)
+        keys[count++] = item->key;
+    qsort(keys, count, sizeof(*keys), compare_keys);
+    *ret_keys = keys;
+    return 0;
+}
+
+int page_set_next(json_t *answer, struct span last)
+{
+    struct buffer marker = BUFFER_INIT;
+    int r = base64_encode(last, &marker);
+
+    if (r == 0 && json_object_set_new(answer, "NextMarker", json_stringn(marker.data, marker.length)) < 0)
+        r = -ENOMEM;
+    buffer_deinit(&marker);
+    return r;
+}

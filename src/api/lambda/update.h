@@ -1,0 +1,16 @@
+/*
+ * What UpdateFunctionCode, UpdateFunctionConfiguration and PublishVersion share: the conditions on the function as it
+ * is when their turn comes. All return 0 or a refusal in call->error.
+ */
+#pragma once
+
+#include "api/lambda/call.h"
+
+/* The package's share of the account's code storage: `count` versions more of it, `freed` bytes given up. */
+int update_check_storage(struct call *call, const struct catalog_scope *scope, uint64_t count, uint64_t freed) MUST_USE;
+/* 409 while the function is Pending or an update is InProgress. */
+int update_check_settled(struct call *call, const struct catalog_function *function) MUST_USE;
+/* 412 when `revision_id` was given (data not NULL) and is not `current`. */
+int update_check_revision(struct call *call, struct span revision_id, const char *current) MUST_USE;
+/* The catalog's form of call->document and call->package. */
+struct catalog_configuration update_configuration(const struct call *call);
