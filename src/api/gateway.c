@@ -1,0 +1,357 @@
+/*
+ * One `struct exchange` per request, in the request's arena, from on_headers to the answer. The route is known when the
+ * headers are complete, and with it the body limit; the signature is checked when the body is there (it covers the
+ * body's hash), except that a caller without a known access key is turned away before its body is read.
+ *
+ * An exchange is in one of three hands: its own (answered on the spot), an operation's, or the frontend's. `gone` must
+ * reach whoever has it.
+ */
+#include "api/gateway.h"
+
+#include "api/lambda/invoke.h"
+#include "api/lambda/lambda.h"
+#include "aws/arn.h"
+#include "aws/error.h"
+#include "aws/sigv4.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "catalog/catalog.h"
+#include "frontend/answer.h"
+
+struct gateway {
+    struct gateway_config config;
+    struct frontend *frontend;
+    struct sigv4_verifier *verifier; /* NULL: --auth off */
+};
+
+struct exchange {
+    struct gateway *gateway;
+    struct http_request *http;
+    const struct operation_route *route; /* NULL: unknown path or method */
+    struct operation_parameter parameters[OPERATION_PARAMETERS_MAX];
+    size_t parameter_count;
+    char request_id[UUID_BYTES];
+    struct span account;
+    struct span region;
+    struct operation *operation;         /* while an operation has it */
+    struct frontend_request *invocation; /* while the frontend has it */
+};
+
+/* --- answers of the gateway's own ----------------------------------------------------------------------------------
+ */
+
+static void respond_error(struct exchange *exchange, struct aws_error *error)
+{
+    answer_error(exchange->http, exchange->request_id, error, NULL, 0);
+}
+
+static void respond_out_of_memory(struct exchange *exchange)
+{
+    answer_failure(exchange->http, exchange->request_id, "The daemon is out of memory.");
+}
+
+static void respond_health(struct exchange *exchange)
+{
+    const struct gateway *gateway = exchange->gateway;
+    struct buffer body = BUFFER_INIT;
+    const struct http_header headers[] = {{SPAN("Content-Type"), SPAN("application/json")}};
+
+    if (buffer_printf(&body, "{\"status\":\"ready\",\"functions\":%zu,\"environments\":%zu,\"concurrency\":%lld}\n",
+                      catalog_function_count(gateway->config.services->catalog),
+                      frontend_environment_count(gateway->frontend),
+                      (long long)frontend_concurrency(gateway->frontend)) < 0) {
+        respond_out_of_memory(exchange);
+        return;
+    }
+    http_respond(exchange->http, 200, headers, ARRAY_SIZE(headers), &body);
+}
+
+/* --- who is calling ------------------------------------------------------------------------------------------------
+ */
+
+static const struct credential *find_credential(void *context, struct span access_key)
+{
+    return credentials_find(context, access_key);
+}
+
+/* The request in sigv4's form; headers are copied into the request's arena. */
+static int describe(struct exchange *exchange, struct sigv4_request *ret_request)
+{
+    struct http_request *http = exchange->http;
+    size_t count = http_request_header_count(http);
+    struct sigv4_header *headers = arena_alloc(http_request_arena(http), count * sizeof(*headers));
+
+    if (!headers)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        struct http_header header = http_request_header_at(http, i);
+        headers[i] = (struct sigv4_header){header.name, header.value};
+    }
+    *ret_request = (struct sigv4_request){
+        .method = http_request_method(http),
+        .path = http_request_path(http),
+        .query = http_request_query(http),
+        .headers = headers,
+        .header_count = count,
+        .body = http_request_body(http),
+    };
+    return 0;
+}
+
+static void set_caller(struct exchange *exchange, struct span account, struct span region)
+{
+    exchange->account = account.length ? account : span_from(exchange->gateway->config.default_account);
+    exchange->region = arn_is_region(region) ? region : span_from(exchange->gateway->config.default_region);
+}
+
+/* --auth off: whatever the request says of its signer is believed, and nothing has to be there. */
+static int read_caller(struct exchange *exchange)
+{
+    struct sigv4_request request;
+    struct sigv4_authorization authorization = {0};
+    int r = describe(exchange, &request);
+
+    if (r == 0)
+        r = sigv4_parse(&request, http_request_arena(exchange->http), &authorization);
+    if (r < 0)
+        return r;
+    set_caller(exchange, credentials_account_of_key(authorization.access_key), authorization.region);
+    return 0;
+}
+
+/* --auth sigv4. 0, a positive outcome with `error` set, or -ENOMEM. */
+static int verify_caller(struct exchange *exchange, struct aws_error *error)
+{
+    struct sigv4_request request;
+    struct sigv4_authorization authorization = {0};
+    const struct credential *credential = NULL;
+    struct span account;
+    int r = describe(exchange, &request);
+
+    if (r == 0)
+        r = sigv4_verify(exchange->gateway->verifier, &request, clock_wall_ns(), http_request_arena(exchange->http),
+                         &authorization, &credential, error);
+    if (r != 0)
+        return r;
+    account = span_from(credential->account);
+    set_caller(exchange, account.length ? account : credentials_account_of_key(authorization.access_key),
+               authorization.region);
+    return 0;
+}
+
+/*
+ * A look at the headers alone: a caller that names no known access key will be refused whatever its body is, so the
+ * body need not be read. True when the request has been answered.
+ */
+static bool turn_away_strangers(struct exchange *exchange)
+{
+    struct sigv4_request request;
+    struct sigv4_authorization authorization = {0};
+    struct aws_error error = {0};
+    struct arena *arena = http_request_arena(exchange->http);
+
+    if (!exchange->gateway->verifier || (exchange->route && exchange->route->anonymous))
+        return false;
+    if (describe(exchange, &request) < 0 || sigv4_parse(&request, arena, &authorization) < 0)
+        return false;
+    if (credentials_find(exchange->gateway->config.credentials, authorization.access_key))
+        return false;
+    if (sigv4_verify(exchange->gateway->verifier, &request, clock_wall_ns(), arena, &authorization, NULL, &error) <= 0)
+        return false;
+    respond_error(exchange, &error);
+    return true;
+}
+
+/* --- handing over --------------------------------------------------------------------------------------------------
+ */
+
+static void send_operation_answer(void *context, int status, const struct http_header *headers, size_t header_count,
+                                  struct buffer *body)
+{
+    struct exchange *exchange = context;
+
+    exchange->operation = NULL;
+    http_respond(exchange->http, status, headers, header_count, body);
+}
+
+static void start_operation(struct exchange *exchange)
+{
+    struct http_request *http = exchange->http;
+    struct buffer body = http_request_take_body(http);
+    struct arena *arena = http_request_arena(http);
+    size_t header_count = http_request_header_count(http);
+    struct http_header *headers = arena_alloc(arena, header_count * sizeof(*headers));
+    struct operation_request request = {
+        .method = http_request_method(http),
+        .path = http_request_path(http),
+        .query = http_request_query(http),
+        .account = exchange->account,
+        .region = exchange->region,
+        .request_id = span_from(exchange->request_id),
+        .headers = headers,
+        .header_count = header_count,
+        .body = &body,
+    };
+    struct operation *operation = NULL;
+
+    for (size_t i = 0; headers && i < header_count; i++)
+        headers[i] = http_request_header_at(http, i);
+    if (headers)
+        request.caller_arn = span_from(arena_printf(arena, "arn:aws:iam::%.*s:root", SPAN_ARG(exchange->account)));
+    if (headers)
+        operation = operation_new(exchange->gateway->config.services, &request, send_operation_answer, exchange);
+    buffer_deinit(&body);
+    if (!operation) {
+        respond_out_of_memory(exchange);
+        return;
+    }
+    exchange->operation = operation;
+    operation_start(operation, exchange->route, exchange->parameters, exchange->parameter_count);
+}
+
+static void start_invocation(struct exchange *exchange)
+{
+    const struct lambda_invoke_request request = {
+        .http = exchange->http,
+        .function_name = exchange->parameters[0].value,
+        .account = exchange->account,
+        .region = exchange->region,
+        .request_id = exchange->request_id,
+    };
+
+    exchange->invocation = lambda_invoke(exchange->gateway->frontend, &request);
+}
+
+static bool is_health(const struct exchange *exchange)
+{
+    struct span method = http_request_method(exchange->http);
+
+    return span_equal(http_request_path(exchange->http), SPAN("/_kiln/health")) &&
+           (span_equal(method, SPAN("GET")) || span_equal(method, SPAN("HEAD")));
+}
+
+/* --- the listener's callbacks --------------------------------------------------------------------------------------
+ */
+
+static void refuse_length(struct exchange *exchange, size_t limit)
+{
+    struct aws_error error = {0};
+
+    aws_error_set(&error, AWS_ERROR_REQUEST_ENTITY_TOO_LARGE,
+                  "Request must be smaller than %zu bytes for the %s operation", limit,
+                  lambda_wire_operation_name(exchange->route));
+    respond_error(exchange, &error);
+}
+
+static void on_headers(struct http_request *http, void *context)
+{
+    struct exchange *exchange = arena_zalloc(http_request_arena(http), sizeof(*exchange));
+    size_t limit = OPERATION_BODY_DEFAULT;
+
+    if (!exchange)
+        return; /* on_request answers */
+    exchange->gateway = context;
+    exchange->http = http;
+    random_uuid(exchange->request_id);
+    http_request_set_context(http, exchange);
+    if (lambda_route(http_request_method(http), http_request_path(http), http_request_query(http),
+                     http_request_arena(http), &exchange->route, exchange->parameters,
+                     &exchange->parameter_count) != OPERATION_MATCHED)
+        exchange->route = NULL;
+    if (exchange->route && exchange->route->body_limit)
+        limit = exchange->route->body_limit;
+    http_request_set_body_limit(http, limit);
+    if (turn_away_strangers(exchange))
+        return;
+    if (exchange->route && http_request_content_length(http) > (int64_t)limit)
+        refuse_length(exchange, limit);
+}
+
+static void on_request(struct http_request *http, void *context)
+{
+    struct gateway *gateway = context;
+    struct exchange *exchange = http_request_context(http);
+    struct aws_error error = {0};
+    int r;
+
+    if (!exchange) {
+        struct exchange fallback = {.gateway = gateway, .http = http};
+        respond_out_of_memory(&fallback);
+        return;
+    }
+    if (is_health(exchange)) {
+        respond_health(exchange);
+        return;
+    }
+    r = gateway->verifier && !(exchange->route && exchange->route->anonymous) ? verify_caller(exchange, &error)
+                                                                              : read_caller(exchange);
+    if (r < 0)
+        respond_out_of_memory(exchange);
+    else if (r > 0)
+        respond_error(exchange, &error);
+    else if (exchange->route && lambda_route_is_invoke(exchange->route))
+        start_invocation(exchange);
+    else
+        start_operation(exchange);
+}
+
+static void on_gone(struct http_request *http, void *context)
+{
+    struct exchange *exchange = http_request_context(http);
+
+    (void)context;
+    if (!exchange)
+        return;
+    if (exchange->operation)
+        operation_abandon(exchange->operation);
+    if (exchange->invocation)
+        frontend_caller_gone(exchange->invocation);
+}
+
+const struct http_handler *gateway_http_handler(void)
+{
+    static const struct http_handler handler = {
+        .on_headers = on_headers,
+        .on_request = on_request,
+        .on_gone = on_gone,
+    };
+
+    return &handler;
+}
+
+int gateway_new(const struct gateway_config *config, struct gateway **ret_gateway)
+{
+    struct gateway *gateway = calloc(1, sizeof(*gateway));
+
+    if (!gateway)
+        return -ENOMEM;
+    gateway->config = *config;
+    if (config->credentials) {
+        const struct sigv4_policy policy = {
+            .find = find_credential,
+            .context = (void *)(uintptr_t)config->credentials,
+            .service = SPAN("lambda"),
+        };
+        int r = sigv4_verifier_new(&policy, 0, &gateway->verifier);
+        if (r < 0) {
+            free(gateway);
+            return r;
+        }
+    }
+    *ret_gateway = gateway;
+    return 0;
+}
+
+void gateway_set_frontend(struct gateway *gateway, struct frontend *frontend)
+{
+    gateway->frontend = frontend;
+}
+
+struct gateway *gateway_free(struct gateway *gateway)
+{
+    if (gateway) {
+        sigv4_verifier_free(gateway->verifier);
+        free(gateway);
+    }
+    return NULL;
+}

@@ -1,0 +1,27 @@
+/*
+ * The Invoke operation in front of the frontend: checks the names and headers of the request as the service does (texts
+ * as recorded), then hands it to frontend_invoke. Loop's thread.
+ */
+#pragma once
+
+#include "api/operation.h"
+#include "frontend/frontend.h"
+
+/* 6 MB: "Request must be smaller than 6291456 bytes for the InvokeFunction operation"; the limit itself is accepted. */
+enum { LAMBDA_INVOKE_PAYLOAD_BYTES = 6291456, LAMBDA_CLIENT_CONTEXT_BYTES = 3583 };
+
+struct lambda_invoke_request {
+    struct http_request *http;
+    struct span function_name; /* the path parameter, percent-decoded */
+    struct span account;
+    struct span region;
+    const char *request_id;
+};
+
+/* Answers, or returns the frontend's handle (see frontend_invoke). */
+struct frontend_request *lambda_invoke(struct frontend *frontend, const struct lambda_invoke_request *request);
+
+/* True for the routing table's row of Invoke. */
+bool lambda_route_is_invoke(const struct operation_route *route);
+/* How the service calls an operation in messages: "InvokeFunction" for Invoke, the row's name for all others. */
+const char *lambda_wire_operation_name(const struct operation_route *route);

@@ -1,0 +1,461 @@
+/*
+ * Builds every part in the order in which they need each other, runs the loop, and takes them down in reverse.
+ *
+ *   options -> bind the port -> lock the data directory -> launcher (fork) -> store -> catalog, worker, frontend
+ *           -> load -> "ready" -> loop -> orderly stop -> flush -> exit
+ *
+ * The port is bound first, so that a port in use leaves the data directory as it was; nothing is accepted before the
+ * loop runs. The directory is locked before the launcher starts, because the launcher removes what an earlier run of
+ * the same directory left in the cgroup trees. The launcher is forked before the store's thread exists and closes every
+ * descriptor it inherits.
+ *
+ * SIGTERM or SIGINT: stop accepting, let requests under way end (bounded by STOP_SECONDS), end every environment with
+ * its Shutdown phase, flush, exit 0. A second signal ends everything at once.
+ */
+#include "cli/serve.h"
+
+#include "api/gateway.h"
+#include "catalog/catalog.h"
+#include "cli/options.h"
+#include "frontend/frontend.h"
+#include "http/client.h"
+#include "store/code.h"
+#include "store/store.h"
+#include "worker/worker.h"
+
+#include <arpa/inet.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+enum { STOP_SECONDS = 30, SHUTDOWN_SECONDS = 5, NETWORK_SLOTS = 64 };
+
+enum exit_status { EXIT_STATUS_OK, EXIT_STATUS_FAILED, EXIT_STATUS_USAGE };
+
+struct serve {
+    struct serve_options options;
+    struct log log;
+    char data_dir[PATH_MAX];
+    char runtimes_dir[PATH_MAX];
+    char instance[32];
+    uv_loop_t loop;
+    uv_signal_t signals[2];
+    uv_timer_t stop_timer;
+    int lock;
+    struct launcher *launcher;
+    struct http_server *api_server;
+    struct http_server *runtime_server; /* the Runtime API sockets of the environments */
+    struct http_listener *listener;
+    struct store *store;
+    struct code_store *code;
+    struct catalog *catalog;
+    struct http_client *client;
+    struct worker *worker;
+    struct frontend *frontend;
+    struct credentials *credentials;
+    struct operation_services services;
+    struct gateway *gateway;
+    bool stopping;
+    bool api_idle;
+    enum exit_status status;
+};
+
+static int fail(const struct fault *fault, enum exit_status status)
+{
+    fprintf(stderr, "kiln: %s\n", fault->text);
+    return (int)status;
+}
+
+/* --- preparing -----------------------------------------------------------------------------------------------------
+ */
+
+/* As many descriptors as the system allows: a thousand environments hold several each. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* Beside the program as installed (../share/kiln/runtimes) or as built (../runtimes), unless an option says where. */
+static int find_runtimes(struct serve *serve, struct fault *fault)
+{
+    static const char *const places[] = {"../share/kiln/runtimes", "../runtimes"};
+    char program[PATH_MAX];
+    char candidate[PATH_MAX + 64];
+    ssize_t length;
+    char *slash;
+
+    if (serve->options.runtimes_dir) {
+        if (!is_directory(serve->options.runtimes_dir) || !realpath(serve->options.runtimes_dir, serve->runtimes_dir))
+            return fault_set(fault, ENOENT, "--runtimes-dir: '%s' is not a directory", serve->options.runtimes_dir);
+        return 0;
+    }
+    length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    if (length < 0)
+        return fault_set(fault, errno, "cannot find the program's own path: %s", strerror(errno));
+    program[length] = '\0';
+    slash = strrchr(program, '/');
+    if (slash)
+        *slash = '\0';
+    for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+        snprintf(candidate, sizeof(candidate), "%s/%s", program, places[i]);
+        if (is_directory(candidate) && realpath(candidate, serve->runtimes_dir))
+            return 0;
+    }
+    return fault_set(fault, ENOENT, "the runtimes' bootstraps are not beside the program; use --runtimes-dir");
+}
+
+/* A short name for this data directory in the cgroup trees: the same at every start, another for every directory. */
+static void name_instance(struct serve *serve)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+
+    for (const char *p = serve->data_dir; *p; p++)
+        hash = (hash ^ (unsigned char)*p) * 0x100000001b3u;
+    snprintf(serve->instance, sizeof(serve->instance), "%016llx", (unsigned long long)hash);
+}
+
+static int load_credentials(struct serve *serve, struct fault *fault)
+{
+    if (serve->options.auth == SERVE_AUTH_OFF)
+        return 0;
+    return credentials_load(serve->options.credentials, &serve->credentials, fault);
+}
+
+static int listen_on_port(struct serve *serve, struct fault *fault)
+{
+    const struct http_server_config config = {.loop = &serve->loop};
+    const struct gateway_config gateway = {
+        .services = &serve->services,
+        .log = &serve->log,
+        .credentials = serve->credentials,
+        .default_account = serve->options.account_id,
+        .default_region = serve->options.region,
+    };
+    int r = http_server_new(&config, &serve->api_server);
+
+    if (r == 0)
+        r = http_server_new(&config, &serve->runtime_server);
+    if (r == 0)
+        r = gateway_new(&gateway, &serve->gateway);
+    if (r < 0)
+        return fault_set(fault, -r, "cannot make the HTTP server: %s", strerror(-r));
+    return http_server_listen(serve->api_server, serve->options.host, serve->options.port, gateway_http_handler(),
+                              serve->gateway, &serve->listener, fault);
+}
+
+static int prepare_directory(struct serve *serve, struct fault *fault)
+{
+    int r = store_lock(serve->options.data_dir, &serve->lock, fault);
+
+    if (r < 0)
+        return r;
+    if (!realpath(serve->options.data_dir, serve->data_dir))
+        return fault_set(fault, errno, "%s: %s", serve->options.data_dir, strerror(errno));
+    name_instance(serve);
+    return 0;
+}
+
+static int start_launcher(struct serve *serve, struct fault *fault)
+{
+    const struct launcher_config config = {
+        .network = serve->options.network,
+        .instance = serve->instance,
+        .data_dir = serve->data_dir,
+        .slots = NETWORK_SLOTS,
+    };
+    int r = launcher_start(&config, &serve->launcher, fault);
+
+    if (r < 0)
+        return r;
+    for (const char *const *warning = launcher_warnings(serve->launcher); *warning; warning++)
+        log_event(&serve->log, LOG_WARNING, "%s", *warning);
+    return 0;
+}
+
+/* --- stopping ------------------------------------------------------------------------------------------------------
+ */
+
+static void finish(struct serve *serve)
+{
+    uv_stop(&serve->loop);
+}
+
+static void on_stop_expired(uv_timer_t *timer)
+{
+    struct serve *serve = timer->data;
+
+    log_event(&serve->log, LOG_WARNING, "not everything ended in time; %zu requests are given up",
+              frontend_in_flight(serve->frontend));
+    finish(serve);
+}
+
+static void on_frontend_stopped(void *context)
+{
+    finish(context);
+}
+
+static void on_api_idle(void *context)
+{
+    struct serve *serve = context;
+
+    serve->api_idle = true;
+    frontend_stop(serve->frontend, on_frontend_stopped, serve);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct serve *serve = handle->data;
+
+    if (serve->stopping) {
+        finish(serve);
+        return;
+    }
+    serve->stopping = true;
+    log_event(&serve->log, LOG_INFO, "stopping on signal %d", number);
+    uv_timer_start(&serve->stop_timer, on_stop_expired, (uint64_t)(STOP_SECONDS + SHUTDOWN_SECONDS) * 1000, 0);
+    http_server_shutdown(serve->api_server, on_api_idle, serve);
+}
+
+static void on_launcher_lost(void *context)
+{
+    struct serve *serve = context;
+
+    log_event(&serve->log, LOG_ERROR, "the launcher died; every sandbox is gone with it, and the daemon ends too");
+    serve->status = EXIT_STATUS_FAILED;
+    finish(serve);
+}
+
+static int watch_signals(struct serve *serve)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+    int r = uv_timer_init(&serve->loop, &serve->stop_timer);
+
+    serve->stop_timer.data = serve;
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(numbers); i++) {
+        serve->signals[i].data = serve;
+        r = uv_signal_init(&serve->loop, &serve->signals[i]);
+        if (r == 0)
+            r = uv_signal_start(&serve->signals[i], on_signal, numbers[i]);
+    }
+    return r;
+}
+
+/* --- building ------------------------------------------------------------------------------------------------------
+ */
+
+static int open_storage(struct serve *serve, struct fault *fault)
+{
+    const struct store_config store = {.data_dir = serve->data_dir, .loop = &serve->loop, .lock = &serve->lock};
+    const struct code_config code = {.data_dir = serve->data_dir, .loop = &serve->loop};
+    int r = store_open(&store, &serve->store, fault);
+
+    if (r == 0)
+        r = code_store_open(&code, &serve->code, fault);
+    return r;
+}
+
+static int build_catalog(struct serve *serve, struct fault *fault)
+{
+    const struct catalog_config catalog = {
+        .loop = &serve->loop,
+        .store = serve->store,
+        .code = serve->code,
+        .log = &serve->log,
+    };
+    int r = catalog_new(&catalog, &serve->catalog);
+
+    if (r == 0)
+        r = http_client_new(&serve->loop, &serve->client);
+    return r < 0 ? fault_set(fault, -r, "cannot start: %s", strerror(-r)) : 0;
+}
+
+static int build_worker(struct serve *serve, struct fault *fault)
+{
+    const struct worker_config worker = {
+        .loop = &serve->loop,
+        .launcher = serve->launcher,
+        .server = serve->runtime_server,
+        .log = &serve->log,
+        .data_dir = serve->data_dir,
+        .runtimes_dir = serve->runtimes_dir,
+        .on_lost = on_launcher_lost,
+        .context = serve,
+    };
+
+    return worker_new(&worker, &serve->worker, fault);
+}
+
+static int build_frontend(struct serve *serve, struct fault *fault)
+{
+    const struct frontend_config config = {
+        .loop = &serve->loop,
+        .log = &serve->log,
+        .catalog = serve->catalog,
+        .code = serve->code,
+        .worker = serve->worker,
+        .concurrency = serve->options.concurrency,
+        .unreserved_minimum = serve->options.unreserved_minimum,
+        .scaling_rate = serve->options.scaling_rate,
+        .idle_timeout_s = serve->options.idle_timeout_s,
+    };
+    int r = frontend_new(&config, &serve->frontend);
+
+    return r < 0 ? fault_set(fault, -r, "cannot start: %s", strerror(-r)) : 0;
+}
+
+static void describe_services(struct serve *serve)
+{
+    serve->services = (struct operation_services){
+        .loop = &serve->loop,
+        .log = &serve->log,
+        .catalog = serve->catalog,
+        .code = serve->code,
+        .client = serve->client,
+        .s3_endpoint = serve->options.s3_endpoint,
+        .s3_access_key = getenv("AWS_ACCESS_KEY_ID"),
+        .s3_secret_key = getenv("AWS_SECRET_ACCESS_KEY"),
+        .concurrency = serve->options.concurrency,
+        .unreserved_minimum = serve->options.unreserved_minimum,
+        .code_bytes_limit = UINT64_C(80530636800),
+    };
+    gateway_set_frontend(serve->gateway, serve->frontend);
+}
+
+static void on_missing_code(const char *sha256, void *context)
+{
+    struct serve *serve = context;
+
+    log_event(&serve->log, LOG_ERROR, "the code package %s is missing; functions that use it will fail", sha256);
+}
+
+static int load(struct serve *serve, struct fault *fault)
+{
+    int r = catalog_load(serve->catalog, fault);
+
+    if (r < 0)
+        return r;
+    r = code_sweep(serve->code, on_missing_code, serve);
+    return r < 0 ? fault_set(fault, -r, "cannot read the code packages: %s", strerror(-r)) : 0;
+}
+
+static int build(struct serve *serve, struct fault *fault)
+{
+    int r = find_runtimes(serve, fault);
+
+    if (r == 0)
+        r = load_credentials(serve, fault);
+    if (r == 0)
+        r = listen_on_port(serve, fault);
+    if (r == 0)
+        r = prepare_directory(serve, fault);
+    if (r == 0)
+        r = start_launcher(serve, fault);
+    if (r == 0)
+        r = open_storage(serve, fault);
+    if (r == 0)
+        r = build_catalog(serve, fault);
+    if (r == 0)
+        r = build_worker(serve, fault);
+    if (r == 0)
+        r = build_frontend(serve, fault);
+    if (r == 0)
+        r = load(serve, fault);
+    if (r < 0)
+        return r;
+    describe_services(serve);
+    r = watch_signals(serve);
+    return r < 0 ? fault_set(fault, -r, "cannot watch signals: %s", strerror(-r)) : 0;
+}
+
+static void close_if_open(uv_handle_t *handle)
+{
+    if (handle->loop && !uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+/* Each part after those that use it. The last turns of the loop let handles end and store's answers arrive. */
+static void tear_down(struct serve *serve)
+{
+    serve->api_server = http_server_free(serve->api_server);
+    serve->worker = worker_free(serve->worker);
+    serve->frontend = frontend_free(serve->frontend);
+    serve->catalog = catalog_free(serve->catalog);
+    serve->client = http_client_free(serve->client);
+    serve->code = code_store_close(serve->code);
+    serve->store = store_close(serve->store);
+    serve->runtime_server = http_server_free(serve->runtime_server);
+    close_if_open((uv_handle_t *)&serve->stop_timer);
+    for (size_t i = 0; i < ARRAY_SIZE(serve->signals); i++)
+        close_if_open((uv_handle_t *)&serve->signals[i]);
+    uv_run(&serve->loop, UV_RUN_DEFAULT);
+    serve->launcher = launcher_free(serve->launcher);
+    serve->gateway = gateway_free(serve->gateway);
+    serve->credentials = credentials_free(serve->credentials);
+    uv_loop_close(&serve->loop);
+    cleanup_close(&serve->lock);
+}
+
+static void announce(const struct serve *serve)
+{
+    struct sockaddr_storage address;
+    char host[INET6_ADDRSTRLEN] = "";
+    unsigned port = 0;
+
+    if (http_listener_address(serve->listener, &address) < 0)
+        return;
+    if (address.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address;
+        inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host));
+        port = ntohs(v6->sin6_port);
+    } else {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address;
+        inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host));
+        port = ntohs(v4->sin_port);
+    }
+    printf(address.ss_family == AF_INET6 ? "kiln: ready on http://[%s]:%u\n" : "kiln: ready on http://%s:%u\n", host,
+           port);
+    fflush(stdout);
+}
+
+int serve_main(int argc, char **argv)
+{
+    struct serve serve = {.lock = -1, .log = {.fd = STDERR_FILENO, .minimum = LOG_INFO}};
+    struct fault fault = {0};
+    int r = serve_options_parse(argc, argv, getenv, &serve.options, &fault);
+
+    if (r == SERVE_OPTIONS_HELP) {
+        serve_options_help(stdout);
+        return EXIT_STATUS_OK;
+    }
+    if (r < 0)
+        return fail(&fault, EXIT_STATUS_USAGE);
+    serve.log.format = serve.options.log_format;
+    signal(SIGPIPE, SIG_IGN);
+    raise_descriptor_limit();
+    r = uv_loop_init(&serve.loop);
+    if (r < 0)
+        return fail(&(struct fault){.text = "cannot make an event loop"}, EXIT_STATUS_FAILED);
+    r = build(&serve, &fault);
+    if (r < 0) {
+        tear_down(&serve);
+        return fail(&fault, EXIT_STATUS_USAGE);
+    }
+    announce(&serve);
+    uv_run(&serve.loop, UV_RUN_DEFAULT);
+    tear_down(&serve);
+    return (int)serve.status;
+}
