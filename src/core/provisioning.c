@@ -404,16 +404,16 @@ void core_provisioned_get(const struct core_provisioned *provisioned, struct cor
     struct core_provisioned_state state = {
         .status = provisioned->status, .requested = provisioned->target, .failed_by_init = provisioned->failed_by_init};
 
-    LIST_FOREACH (link, &provisioned->environments) {
-        const struct core_environment *environment = environment_of_hold(link);
-        if (environment->state == CORE_ENVIRONMENT_STARTING ||
-            !share_of((struct core_provisioned *)provisioned, environment->version))
-            continue;
-        state.allocated++;
-        state.available += environment->state != CORE_ENVIRONMENT_HELD;
+    for (int i = 0; i < PROVISIONING_SHARES; i++) {
+        const struct provisioning_share *share = &provisioned->shares[i];
+        int32_t held_back = 0;
+        LIST_FOREACH (link, &provisioned->environments) {
+            const struct core_environment *environment = environment_of_hold(link);
+            held_back += environment->version == share->version && environment->state == CORE_ENVIRONMENT_HELD;
+        }
+        state.allocated += MIN(share->wanted, share->initialised);
+        state.available += MIN(share->wanted, share->initialised - held_back);
     }
-    state.allocated = MIN(state.allocated, state.requested);
-    state.available = MIN(state.available, state.requested);
     *ret_state = state;
 }
 

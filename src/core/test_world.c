@@ -305,6 +305,15 @@ void world_warm(struct world *world, struct core_version *version, int count)
 
 /* ---- the machine ---- */
 
+/* What was still to come of an environment that is gone. */
+static void forget_environment(struct world *world, const struct core_environment *environment)
+{
+    for (size_t i = 0; i < world->event_count; i++) {
+        if (world->events[i].environment == environment)
+            world->events[i].environment = NULL;
+    }
+}
+
 static void happen(struct world *world, const struct world_event *event)
 {
     switch (event->kind) {
@@ -321,10 +330,12 @@ static void happen(struct world *world, const struct world_event *event)
         core_environment_free(event->environment, world->now_ns);
         break;
     case EVENT_GONE:
+        forget_environment(world, event->environment);
         core_environment_gone(event->environment, world->now_ns);
         break;
     case EVENT_READY:
-        core_environment_ready(event->environment, true, world->now_ns);
+        if (event->environment)
+            core_environment_ready(event->environment, true, world->now_ns);
         break;
     case EVENT_INVOKE:
         invoke(world, &(struct core_qualifier){event->version, event->alias}, event->request);
