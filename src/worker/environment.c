@@ -1,0 +1,934 @@
+/*
+ * The state machine drawn in environment.h. Read it in this order: states, the launcher's requests, Init, the
+ * invocation, its failures, the end.
+ */
+#include "worker/environment.h"
+
+#include "worker/process_variables.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#define FROM(state) (1u << (state))
+
+/* The states each state may be entered from. */
+static const unsigned predecessors[] = {
+    [ENVIRONMENT_CREATING] = 0,
+    [ENVIRONMENT_INIT] = FROM(ENVIRONMENT_CREATING) | FROM(ENVIRONMENT_STALE),
+    [ENVIRONMENT_IDLE] = FROM(ENVIRONMENT_INIT) | FROM(ENVIRONMENT_BUSY),
+    [ENVIRONMENT_BUSY] = FROM(ENVIRONMENT_IDLE) | FROM(ENVIRONMENT_INIT),
+    [ENVIRONMENT_RESETTING] = FROM(ENVIRONMENT_INIT) | FROM(ENVIRONMENT_IDLE) | FROM(ENVIRONMENT_BUSY),
+    [ENVIRONMENT_STALE] = FROM(ENVIRONMENT_RESETTING),
+    [ENVIRONMENT_SHUTDOWN] = ~FROM(ENVIRONMENT_SHUTDOWN),
+};
+
+static const char *const state_names[] = {
+    [ENVIRONMENT_CREATING] = "CREATING", [ENVIRONMENT_INIT] = "INIT",           [ENVIRONMENT_IDLE] = "IDLE",
+    [ENVIRONMENT_BUSY] = "BUSY",         [ENVIRONMENT_RESETTING] = "RESETTING", [ENVIRONMENT_STALE] = "STALE",
+    [ENVIRONMENT_SHUTDOWN] = "SHUTDOWN",
+};
+
+static void set_state(struct environment *environment, enum environment_state state)
+{
+    const struct log *log = environment->worker->config.log;
+
+    assert(predecessors[state] & FROM(environment->state));
+    if (log && log->minimum <= LOG_DEBUG)
+        log_event(log, LOG_DEBUG, "environment %llu of %s: %s -> %s", (unsigned long long)environment->id,
+                  environment->spec.function_name, state_names[environment->state], state_names[state]);
+    environment->state = state;
+}
+
+/* --- what is asked of the launcher -------------------------------------------------------------------------------- */
+
+static void fail_later(struct environment *environment)
+{
+    worker_start_limit(environment->worker, environment->worker->settles, &environment->settle, clock_monotonic_ns());
+}
+
+static void PRINTF_LIKE(4, 5) record_failure(struct environment *environment, enum platform_status status,
+                                             const char *type, const char *format, ...)
+{
+    struct failure *failure = &environment->failure;
+    va_list args;
+
+    if (failure->set)
+        return; /* the first cause counts */
+    failure->set = true;
+    failure->status = status;
+    failure->report_type = NULL;
+    snprintf(failure->type, sizeof(failure->type), "%s", type);
+    va_start(args, format);
+    vsnprintf(failure->message, sizeof(failure->message), format, args);
+    va_end(args);
+}
+
+static void clear_failure(struct environment *environment)
+{
+    buffer_deinit(&environment->failure.posted);
+    environment->failure = (struct failure){0};
+    limit_stop(&environment->settle);
+}
+
+static int send_run(struct environment *environment)
+{
+    const struct sandbox_process process = {
+        .argv = environment->choice.argv, .envp = environment->process_variables, .cwd = "/var/task"};
+    char text[INVOCATION_MESSAGE_BYTES];
+    int r = launcher_run(environment->worker->config.launcher, environment->id, environment->run, &process);
+
+    if (r == -EAGAIN || r == 0)
+        return r;
+    record_failure(environment, PLATFORM_ERROR, "Runtime.InvalidEntrypoint", "%s",
+                   invocation_error_exec(environment->choice.path, -r, text));
+    fail_later(environment);
+    return 0;
+}
+
+static int send_request(struct environment *environment, enum environment_request request)
+{
+    struct launcher *launcher = environment->worker->config.launcher;
+
+    switch (request) {
+    case REQUEST_RUN:
+        return send_run(environment);
+    case REQUEST_LIMIT_CPU:
+        return launcher_limit_cpu(launcher, environment->id);
+    case REQUEST_RESET:
+        return launcher_reset(launcher, environment->id);
+    case REQUEST_KILL:
+        return launcher_kill(launcher, environment->id);
+    }
+    return -EINVAL;
+}
+
+/* Errors other than a full socket mean that the launcher is lost, which it says itself (on_lost). */
+static void send_wanted(struct environment *environment)
+{
+    for (unsigned request = REQUEST_RUN; request <= REQUEST_KILL; request <<= 1) {
+        if (!(environment->wanted & request))
+            continue;
+        if (send_request(environment, request) == -EAGAIN) {
+            worker_start_limit(environment->worker, environment->worker->retries, &environment->retry,
+                               clock_monotonic_ns());
+            return;
+        }
+        environment->wanted &= ~request;
+    }
+}
+
+static void ask(struct environment *environment, enum environment_request request)
+{
+    if (request == REQUEST_RESET)
+        environment->wanted = 0; /* a run not yet sent is not wanted any more */
+    if (request == REQUEST_KILL)
+        environment->wanted = 0;
+    environment->wanted |= request;
+    send_wanted(environment);
+}
+
+void environment_on_retry(struct limit *limit)
+{
+    send_wanted(CONTAINER_OF(limit, struct environment, retry));
+}
+
+static void stop_limits(struct environment *environment)
+{
+    limit_stop(&environment->limit);
+    limit_stop(&environment->grace);
+    limit_stop(&environment->settle);
+}
+
+static void begin_shutdown(struct environment *environment)
+{
+    if (environment->state == ENVIRONMENT_SHUTDOWN)
+        return;
+    stop_limits(environment);
+    list_remove(&environment->probe_link);
+    set_state(environment, ENVIRONMENT_SHUTDOWN);
+    ask(environment, REQUEST_KILL);
+}
+
+static void begin_reset(struct environment *environment)
+{
+    stop_limits(environment);
+    environment->runtime_alive = false;
+    environment->frozen = false; /* the launcher thaws first */
+    set_state(environment, ENVIRONMENT_RESETTING);
+    ask(environment, REQUEST_RESET);
+}
+
+static void tell_ready(struct environment *environment, bool ok)
+{
+    if (environment->told_ready)
+        return;
+    environment->told_ready = true;
+    environment->events->on_ready(environment, ok, environment->context);
+}
+
+/* --- Init --------------------------------------------------------------------------------------------------------- */
+
+static void log_line(struct environment *environment, struct span line)
+{
+    function_log_line(environment->log, line, clock_wall_ns());
+}
+
+static void log_init_start(struct environment *environment)
+{
+    char text[PLATFORM_LINE_BYTES];
+
+    log_line(environment,
+             platform_line_init_start(text, environment->spec.runtime, environment->spec.runtime_version_arn));
+    if (environment->choice.warning[0])
+        log_line(environment, span_from(environment->choice.warning));
+}
+
+/* Chooses the program and has it started; what is wrong with it shows when the failure is concluded. */
+static void start_runtime(struct environment *environment, const struct runtime_host *host)
+{
+    const struct environment_spec *spec = &environment->spec;
+    struct runtime_bootstraps bootstraps = runtime_find_bootstraps(spec->task_dir, spec->layer_dirs);
+    bool first = environment->run == 0;
+    int r = runtime_choose(spec->runtime, host, bootstraps, &environment->choice);
+
+    if (first)
+        log_init_start(environment);
+    environment->run++;
+    if (r == RUNTIME_CHOICE_NONE) {
+        record_failure(environment, PLATFORM_ERROR, "Runtime.InvalidEntrypoint", "%s", environment->choice.error);
+        fail_later(environment);
+        return;
+    }
+    environment->runtime_alive = true;
+    ask(environment, REQUEST_RUN);
+}
+
+/* Init's time runs from when there is a sandbox and a program in it. */
+static void start_init_clock(struct environment *environment)
+{
+    int64_t now_ns = clock_monotonic_ns();
+
+    environment->init_start_ns = now_ns;
+    if (!environment->invocation)
+        worker_start_limit(environment->worker, environment->inits, &environment->limit, now_ns);
+}
+
+static void begin_init(struct environment *environment)
+{
+    const struct runtime_host *host;
+
+    clear_failure(environment);
+    host = worker_runtime_host(environment->worker, environment);
+    if (host)
+        start_runtime(environment, host);
+}
+
+void environment_on_probed(struct environment *environment)
+{
+    start_runtime(environment, &environment->worker->host);
+    if (environment->state == ENVIRONMENT_INIT)
+        start_init_clock(environment);
+}
+
+static void conclude(struct environment *environment);
+
+static void fault_sandbox(struct environment *environment, int error)
+{
+    fault_set(&environment->sandbox_fault, error, "the sandbox could not be set up: %s", strerror(error));
+    begin_shutdown(environment);
+}
+
+void environment_on_created(struct environment *environment, struct sandbox_created *created)
+{
+    int r;
+
+    if (environment->state == ENVIRONMENT_SHUTDOWN)
+        return; /* retired meanwhile; the caller closes the descriptors */
+    environment->uid = created->uid;
+    environment->check_peer = strncmp(created->api_address, "127.", 4) == 0;
+    r = environment_io_start(environment, created);
+    if (r == 0)
+        r = runtime_api_listen(environment, created->api_fd);
+    if (r < 0) {
+        fault_sandbox(environment, -r);
+        return;
+    }
+    (void)TAKE_FD(created->api_fd);
+    set_state(environment, ENVIRONMENT_INIT);
+    if (!list_is_linked(&environment->probe_link))
+        start_init_clock(environment);
+    if (environment->failure.set)
+        conclude(environment);
+}
+
+static int64_t end_init(struct environment *environment)
+{
+    int64_t now_ns = clock_monotonic_ns();
+
+    return environment->init_start_ns ? now_ns - environment->init_start_ns : 0;
+}
+
+static void log_init_report(struct environment *environment, int64_t init_ns, enum platform_status status,
+                            const char *error_type)
+{
+    char text[PLATFORM_LINE_BYTES];
+
+    log_line(environment,
+             platform_line_init_report(text, init_ns, environment->invocation ? "invoke" : "init", status, error_type));
+}
+
+static void become_idle(struct environment *environment)
+{
+    set_state(environment, ENVIRONMENT_IDLE);
+    worker_start_limit(environment->worker, environment->worker->graces, &environment->grace, clock_monotonic_ns());
+}
+
+static void deliver_event(struct environment *environment);
+
+/* The runtime has asked for its first event. */
+static void finish_init(struct environment *environment)
+{
+    int64_t init_ns = end_init(environment);
+
+    if (environment->boosted)
+        ask(environment, REQUEST_LIMIT_CPU);
+    environment->boosted = false;
+    if (environment->invocation) {
+        set_state(environment, ENVIRONMENT_BUSY);
+        deliver_event(environment);
+        return;
+    }
+    limit_stop(&environment->limit);
+    environment_io_drain(environment);
+    if (environment->spec.origin == ENVIRONMENT_PROVISIONED)
+        log_init_report(environment, init_ns, PLATFORM_SUCCESS, NULL);
+    else
+        environment->init_ns = init_ns;
+    become_idle(environment);
+    tell_ready(environment, true);
+}
+
+static void fail_invocation(struct environment *environment);
+
+static void fail_init(struct environment *environment)
+{
+    const struct failure *failure = &environment->failure;
+
+    environment_io_drain(environment);
+    log_init_report(environment, end_init(environment), failure->status,
+                    failure->report_type ? failure->report_type : failure->type);
+    if (environment->invocation) {
+        fail_invocation(environment);
+        return;
+    }
+    begin_reset(environment);
+    tell_ready(environment, false);
+}
+
+void environment_on_init_limit(struct limit *limit)
+{
+    struct environment *environment = CONTAINER_OF(limit, struct environment, limit);
+
+    record_failure(environment, PLATFORM_TIMEOUT, "Sandbox.Timedout", "Init timed out");
+    fail_init(environment);
+}
+
+/* --- the invocation ----------------------------------------------------------------------------------------------- */
+
+static void log_start(struct environment *environment)
+{
+    char text[PLATFORM_LINE_BYTES];
+
+    log_line(environment, platform_line_start(text, environment->invocation->request_id, environment->spec.version));
+}
+
+static void log_end_and_report(struct environment *environment, enum platform_status status, const char *error_type)
+{
+    char text[PLATFORM_LINE_BYTES];
+    int64_t now_ns = clock_monotonic_ns();
+    int64_t wall_ns = clock_wall_ns();
+    struct platform_report report = {
+        .request_id = environment->invocation->request_id,
+        .duration_ns = now_ns - environment->begin_ns,
+        .init_ns = environment->init_ns,
+        .memory_mib = environment->spec.memory_mib,
+        .memory_used_mib = environment_io_memory_used(environment, now_ns),
+        .status = status,
+        .error_type = error_type,
+    };
+
+    environment->init_ns = -1;
+    function_log_line(environment->log, platform_line_end(text, report.request_id), wall_ns);
+    function_log_line(environment->log, platform_line_report(text, &report), wall_ns);
+    function_log_set_tail(environment->log, NULL);
+}
+
+static void deliver_event(struct environment *environment)
+{
+    int64_t now_ns = clock_monotonic_ns();
+    int64_t left_ns;
+
+    if (!environment->begin_ns) {
+        environment->begin_ns = now_ns;
+        worker_start_limit(environment->worker, environment->timeouts, &environment->limit, now_ns);
+    }
+    left_ns = environment->limit.at_ns - now_ns;
+    log_start(environment);
+    environment->event_given = true;
+    if (runtime_api_send_event(environment, (clock_wall_ns() + left_ns) / NS_PER_MS) < 0) {
+        record_failure(environment, PLATFORM_ERROR, "Sandbox.Failure", "Out of memory");
+        fail_later(environment);
+    }
+}
+
+void environment_invoke(struct environment *environment, struct invocation *invocation)
+{
+    assert(!environment->invocation && environment->told_ready && !environment->retiring);
+    environment->invocation = invocation;
+    environment->event_given = environment->answered = environment->ended = false;
+    environment->begin_ns = 0;
+    if (invocation->wants_log_tail)
+        function_log_set_tail(environment->log, &invocation->log_tail);
+    limit_stop(&environment->grace);
+    if (environment->state == ENVIRONMENT_IDLE) {
+        environment_io_thaw(environment);
+        set_state(environment, ENVIRONMENT_BUSY);
+        if (environment->next) {
+            deliver_event(environment);
+            return;
+        }
+    }
+    if (environment->state == ENVIRONMENT_SHUTDOWN)
+        return; /* killed meanwhile: on_gone ends it */
+    /* What comes before the event is part of the invocation's time: reset, Init, a runtime late to reconnect. */
+    environment->begin_ns = clock_monotonic_ns();
+    worker_start_limit(environment->worker, environment->timeouts, &environment->limit, environment->begin_ns);
+    if (environment->state == ENVIRONMENT_STALE) {
+        set_state(environment, ENVIRONMENT_INIT);
+        environment->init_start_ns = environment->begin_ns;
+        begin_init(environment);
+    }
+}
+
+static void give_result(struct environment *environment, struct invocation_result *result)
+{
+    environment->invocation->events->on_response(environment->invocation, result);
+}
+
+static void give_held_result(struct environment *environment)
+{
+    struct invocation_result result = environment->held;
+
+    if (!environment->holds_result)
+        return;
+    environment->holds_result = false;
+    environment->held = (struct invocation_result){0};
+    give_result(environment, &result);
+}
+
+static void answer(struct environment *environment, struct buffer *payload, bool function_error)
+{
+    struct invocation_result result = {.payload = buffer_take(payload), .function_error = function_error};
+
+    result.duration_ns = environment->begin_ns ? clock_monotonic_ns() - environment->begin_ns : 0;
+    environment->answered = true;
+    if (environment->invocation->wants_log_tail && !environment->ended) {
+        environment->held = result;
+        environment->holds_result = true;
+        return;
+    }
+    give_result(environment, &result);
+}
+
+/* The environment is done with the invocation; the owner may give the next one at once. */
+static void release_invocation(struct environment *environment)
+{
+    struct invocation *invocation = TAKE_PTR(environment->invocation);
+
+    invocation->events->on_end(invocation);
+    if (environment->retiring)
+        begin_shutdown(environment);
+}
+
+/* The runtime has asked for the next event after its answer. */
+static void finish_invocation(struct environment *environment)
+{
+    limit_stop(&environment->limit);
+    environment_io_drain(environment);
+    log_end_and_report(environment, PLATFORM_SUCCESS, NULL);
+    environment->ended = true;
+    give_held_result(environment);
+    if (environment->state == ENVIRONMENT_BUSY)
+        become_idle(environment);
+    if (environment->state != ENVIRONMENT_SHUTDOWN)
+        release_invocation(environment);
+}
+
+static void log_failure(struct environment *environment)
+{
+    const struct failure *failure = &environment->failure;
+    const char *id = environment->invocation->request_id;
+    char text[INVOCATION_MESSAGE_BYTES + 256];
+    char when[CLOCK_ISO_BYTES];
+    int length;
+
+    if (failure->posted.length)
+        return; /* the runtime has written what it had to say */
+    if (failure->status == PLATFORM_TIMEOUT)
+        length =
+            snprintf(text, sizeof(text), "%s %s %s\n", clock_format_iso(clock_wall_ns(), when), id, failure->message);
+    else
+        length = snprintf(text, sizeof(text), "RequestId: %s Error: %s\n%s\n", id, failure->message, failure->type);
+    log_line(environment, span_of(text, (size_t)length));
+}
+
+/* The payload for the caller: what the runtime posted, or the service's own form. */
+static struct buffer failure_payload(struct environment *environment)
+{
+    struct failure *failure = &environment->failure;
+    struct buffer payload = BUFFER_INIT;
+    char message[INVOCATION_MESSAGE_BYTES + 64];
+
+    if (failure->posted.length)
+        return buffer_take(&failure->posted);
+    snprintf(message, sizeof(message), "RequestId: %s Error: %s", environment->invocation->request_id,
+             failure->message);
+    if (invocation_error_json(failure->type, message, &payload) < 0)
+        buffer_deinit(&payload); /* no memory for more than "it failed" */
+    return payload;
+}
+
+/* Ends log and caller's part of an invocation that went wrong (`failure` says how). on_end is not called yet. */
+static void end_failed_invocation(struct environment *environment)
+{
+    const struct failure *failure = &environment->failure;
+    struct buffer payload = failure_payload(environment);
+
+    limit_stop(&environment->limit);
+    environment_io_drain(environment);
+    if (!environment->begin_ns)
+        environment->begin_ns = clock_monotonic_ns();
+    if (!environment->event_given)
+        log_start(environment);
+    log_failure(environment);
+    log_end_and_report(environment, failure->status, failure->report_type ? failure->report_type : failure->type);
+    environment->ended = true;
+    if (environment->answered) {
+        buffer_deinit(&payload);
+        give_held_result(environment);
+    } else {
+        answer(environment, &payload, true);
+    }
+}
+
+static void fail_invocation(struct environment *environment)
+{
+    end_failed_invocation(environment);
+    if (environment->state == ENVIRONMENT_RESETTING || environment->state == ENVIRONMENT_SHUTDOWN)
+        return; /* the end of that releases the invocation */
+    if (environment->retiring)
+        begin_shutdown(environment);
+    else
+        begin_reset(environment);
+}
+
+void environment_on_limit(struct limit *limit)
+{
+    struct environment *environment = CONTAINER_OF(limit, struct environment, limit);
+    char text[INVOCATION_MESSAGE_BYTES];
+
+    clear_failure(environment); /* too late for any other cause */
+    record_failure(environment, PLATFORM_TIMEOUT, "Sandbox.Timedout", "%s",
+                   invocation_error_timeout(environment->spec.timeout_s, text));
+    if (environment->state == ENVIRONMENT_INIT)
+        fail_init(environment);
+    else
+        fail_invocation(environment);
+}
+
+/* --- what the runtime says ---------------------------------------------------------------------------------------- */
+
+bool environment_expects_answer(const struct environment *environment, struct span request_id)
+{
+    return environment->state == ENVIRONMENT_BUSY && environment->event_given && !environment->answered &&
+           span_equal(request_id, span_of(environment->invocation->request_id, UUID_BYTES - 1));
+}
+
+bool environment_take_next(struct environment *environment, struct http_request *request)
+{
+    if (environment->next || environment->failure.set)
+        return false;
+    switch (environment->state) {
+    case ENVIRONMENT_INIT:
+        environment->next = request;
+        finish_init(environment);
+        return true;
+    case ENVIRONMENT_IDLE: /* its earlier connection was lost */
+        environment->next = request;
+        return true;
+    case ENVIRONMENT_BUSY:
+        if (environment->event_given && !environment->answered)
+            return false;
+        environment->next = request;
+        if (environment->event_given)
+            finish_invocation(environment);
+        else
+            deliver_event(environment);
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool environment_take_init_error(struct environment *environment, struct span type, struct buffer *posted)
+{
+    char text[160];
+
+    if (environment->state != ENVIRONMENT_INIT || environment->failure.set)
+        return false;
+    snprintf(text, sizeof(text), "%.*s", SPAN_ARG(type));
+    record_failure(environment, PLATFORM_ERROR, text, "Init failed");
+    environment->failure.posted = buffer_take(posted);
+    /* The runtime may still write its last lines, and exits by itself. */
+    worker_start_limit(environment->worker, environment->worker->farewells, &environment->settle, clock_monotonic_ns());
+    return true;
+}
+
+void environment_take_answer(struct environment *environment, struct buffer *payload, bool function_error)
+{
+    answer(environment, payload, function_error);
+}
+
+void environment_refuse_answer(struct environment *environment, const char *type, const char *message)
+{
+    struct buffer payload = BUFFER_INIT;
+
+    /* Recorded in this order of members, and without the request id. */
+    if (runtime_api_error_json(type, message, &payload) < 0)
+        buffer_deinit(&payload);
+    answer(environment, &payload, true);
+}
+
+void environment_on_torn_answer(struct environment *environment)
+{
+    if (environment->state != ENVIRONMENT_BUSY || environment->answered)
+        return;
+    fail_later(environment);
+}
+
+/* --- failures concluded ------------------------------------------------------------------------------------------- */
+
+static void record_exit(struct environment *environment, int exec_errno, const struct sandbox_exit *exit)
+{
+    char text[INVOCATION_MESSAGE_BYTES];
+
+    if (exec_errno) {
+        record_failure(environment, PLATFORM_ERROR, "Runtime.InvalidEntrypoint", "%s",
+                       invocation_error_exec(environment->choice.path, exec_errno, text));
+        return;
+    }
+    if (environment->failure.set)
+        return;
+    record_failure(environment, PLATFORM_ERROR, "Runtime.ExitError", "%s",
+                   invocation_error_exit(exit->status, exit->signal, text));
+    /* Callers are told of the signal; the report names the cause (as the service does since 2025). */
+    environment->failure.report_type = exit->out_of_memory && exit->signal ? "Runtime.OutOfMemory" : NULL;
+}
+
+void environment_on_process_exit(struct environment *environment, uint32_t run, int exec_errno,
+                                 const struct sandbox_exit *exit)
+{
+    if (run != environment->run || !environment->runtime_alive)
+        return;
+    environment->runtime_alive = false;
+    switch (environment->state) {
+    case ENVIRONMENT_INIT:
+    case ENVIRONMENT_BUSY:
+        record_exit(environment, exec_errno, exit);
+        if (exec_errno || environment->failure.posted.length)
+            conclude(environment); /* nothing more can be under way from it */
+        else
+            fail_later(environment);
+        return;
+    case ENVIRONMENT_IDLE: /* nobody waits: the next invocation begins with Init */
+        begin_reset(environment);
+        return;
+    default:
+        return;
+    }
+}
+
+static void conclude(struct environment *environment)
+{
+    if (environment->state == ENVIRONMENT_INIT) {
+        fail_init(environment);
+        return;
+    }
+    if (environment->state != ENVIRONMENT_BUSY)
+        return;
+    if (environment->upload) {
+        fail_later(environment); /* the rest of an answer is still in its socket; the limit bounds this */
+    } else if (environment->failure.set) {
+        fail_invocation(environment);
+    } else if (!environment->answered) {
+        environment_refuse_answer(environment, "Runtime.TruncatedResponse",
+                                  "The runtime's connection ended in the middle of its response");
+    }
+}
+
+void environment_on_settle(struct limit *limit)
+{
+    conclude(CONTAINER_OF(limit, struct environment, settle));
+}
+
+void environment_on_reset(struct environment *environment)
+{
+    int r;
+
+    if (environment->state != ENVIRONMENT_RESETTING)
+        return;
+    environment_io_drain(environment);
+    r = runtime_api_renew(environment);
+    if (r < 0) {
+        fault_sandbox(environment, -r);
+        return;
+    }
+    set_state(environment, ENVIRONMENT_STALE);
+    clear_failure(environment);
+    if (environment->invocation && environment->ended) {
+        release_invocation(environment);
+    } else if (environment->invocation) {
+        set_state(environment, ENVIRONMENT_INIT);
+        environment->init_start_ns = clock_monotonic_ns();
+        begin_init(environment);
+    } else if (environment->retiring) {
+        begin_shutdown(environment);
+    }
+}
+
+void environment_on_grace(struct limit *limit)
+{
+    environment_io_freeze(CONTAINER_OF(limit, struct environment, grace));
+}
+
+/* --- the end ------------------------------------------------------------------------------------------------------ */
+
+void environment_retire(struct environment *environment)
+{
+    environment->retiring = true;
+    if (!environment->invocation)
+        begin_shutdown(environment);
+}
+
+void environment_kill(struct environment *environment)
+{
+    begin_shutdown(environment);
+}
+
+void environment_on_sandbox_gone(struct environment *environment, const struct fault *fault)
+{
+    struct fault unexpected = {0};
+
+    if (!fault && environment->sandbox_fault.text[0])
+        fault = &environment->sandbox_fault;
+    if (!fault && environment->state != ENVIRONMENT_SHUTDOWN) {
+        fault_set(&unexpected, ECHILD, "the sandbox ended unexpectedly");
+        fault = &unexpected;
+    }
+    if (environment->state != ENVIRONMENT_SHUTDOWN) {
+        stop_limits(environment);
+        list_remove(&environment->probe_link);
+        set_state(environment, ENVIRONMENT_SHUTDOWN);
+    }
+    environment->wanted = 0;
+    limit_stop(&environment->retry);
+    if (environment->invocation && !environment->ended) {
+        record_failure(environment, PLATFORM_ERROR, "Sandbox.Failure", "The sandbox was ended");
+        end_failed_invocation(environment);
+    }
+    if (environment->invocation) {
+        struct invocation *invocation = TAKE_PTR(environment->invocation);
+
+        invocation->events->on_end(invocation);
+    }
+    environment->events->on_gone(environment, fault, environment->context);
+    environment_destroy(environment);
+}
+
+/* --- birth and death of the object -------------------------------------------------------------------------------- */
+
+static const char *copy_text(struct environment *environment, const char *text, bool *ok)
+{
+    const char *copy = text ? arena_dup(&environment->arena, span_from(text)) : NULL;
+
+    *ok = *ok && (copy || !text);
+    return copy;
+}
+
+/* Only what is needed after the start. */
+static int copy_spec(struct environment *environment, const struct environment_spec *spec)
+{
+    struct environment_spec *copy = &environment->spec;
+    bool ok = true;
+
+    *copy = (struct environment_spec){
+        .memory_mib = spec->memory_mib, .timeout_s = spec->timeout_s, .tmp_mib = spec->tmp_mib, .origin = spec->origin};
+    copy->function_name = copy_text(environment, spec->function_name, &ok);
+    copy->version = copy_text(environment, spec->version, &ok);
+    copy->runtime = copy_text(environment, spec->runtime, &ok);
+    copy->runtime_version_arn = copy_text(environment, spec->runtime_version_arn, &ok);
+    copy->task_dir = copy_text(environment, spec->task_dir, &ok);
+    for (size_t i = 0; i < SANDBOX_LAYERS_MAX && spec->layer_dirs[i]; i++)
+        copy->layer_dirs[i] = copy_text(environment, spec->layer_dirs[i], &ok);
+    return ok ? 0 : -ENOMEM;
+}
+
+/* "2026/01/02[7]0123456789abcdef0123456789abcdef" */
+static char *make_stream_name(struct environment *environment)
+{
+    char when[CLOCK_ISO_BYTES];
+    char hex[33];
+
+    clock_format_iso(clock_wall_ns(), when);
+    random_hex(hex, sizeof(hex) - 1);
+    return arena_printf(&environment->arena, "%.4s/%.2s/%.2s[%s]%s", when, when + 5, when + 8,
+                        environment->spec.version, hex);
+}
+
+static int open_log(struct environment *environment, const struct environment_spec *spec)
+{
+    const char *stream = make_stream_name(environment);
+    int r;
+
+    if (!stream)
+        return -ENOMEM;
+    r = function_log_stream_open(environment->worker->logs, spec->log_group, stream, environment_io_on_room,
+                                 environment, &environment->log);
+    if (r < 0)
+        return r;
+    return process_variables_build(spec, stream, &environment->arena, &environment->process_variables);
+}
+
+static int64_t init_limit_ns(const struct worker *worker, const struct environment_spec *spec)
+{
+    int64_t provisioned_ms;
+
+    if (spec->origin == ENVIRONMENT_ON_DEMAND)
+        return worker->config.init_limit_ms * NS_PER_MS;
+    provisioned_ms = MAX((int64_t)worker->config.provisioned_init_limit_ms, spec->timeout_s * INT64_C(1000));
+    return MIN(provisioned_ms, 900 * INT64_C(1000)) * NS_PER_MS;
+}
+
+static int set_limits(struct environment *environment)
+{
+    struct worker *worker = environment->worker;
+
+    environment->timeouts =
+        limit_set_queue(&worker->limits, environment->spec.timeout_s * NS_PER_S, environment_on_limit);
+    environment->inits =
+        limit_set_queue(&worker->limits, init_limit_ns(worker, &environment->spec), environment_on_init_limit);
+    return environment->timeouts && environment->inits ? 0 : -ENOMEM;
+}
+
+static int create_sandbox(struct environment *environment)
+{
+    const struct environment_spec *spec = &environment->spec;
+    const char *folder = runtime_family_folder(runtime_family_of(spec->runtime));
+    struct sandbox_spec sandbox = {.id = environment->id,
+                                   .task_dir = spec->task_dir,
+                                   .memory_mib = spec->memory_mib,
+                                   .tmp_mib = spec->tmp_mib,
+                                   .cpu_boost = true};
+    char runtime_dir[4096];
+
+    for (size_t i = 0; i < SANDBOX_LAYERS_MAX; i++)
+        sandbox.layer_dirs[i] = spec->layer_dirs[i];
+    if (folder) {
+        if (snprintf(runtime_dir, sizeof(runtime_dir), "%s/%s", environment->worker->runtimes_dir, folder) >=
+            (int)sizeof(runtime_dir))
+            return -ENAMETOOLONG;
+        sandbox.runtime_dir = runtime_dir;
+    }
+    return launcher_create(environment->worker->config.launcher, &sandbox);
+}
+
+static void init_object(struct environment *environment, struct worker *worker, const struct environment_events *events,
+                        void *context)
+{
+    list_link_init(&environment->link);
+    list_link_init(&environment->probe_link);
+    environment->worker = worker;
+    environment->events = events;
+    environment->context = context;
+    environment->state = ENVIRONMENT_CREATING;
+    environment->api_fd = environment->output_fd = environment->freeze_fd = environment->memory_fd = -1;
+    environment->boosted = true;
+    environment->init_ns = -1;
+    environment->memory_read_ns = INT64_MIN / 2;
+    limit_init(&environment->limit);
+    limit_init(&environment->grace);
+    limit_init(&environment->settle);
+    limit_init(&environment->retry);
+}
+
+static void cleanup_environment(struct environment **environment)
+{
+    environment_destroy(*environment);
+}
+
+int environment_new(struct worker *worker, const struct environment_spec *spec, const struct environment_events *events,
+                    void *context, struct environment **ret_environment)
+{
+    CLEANUP(cleanup_environment) struct environment *environment = calloc(1, sizeof(*environment));
+    int r;
+
+    if (!environment)
+        return -ENOMEM;
+    init_object(environment, worker, events, context);
+    environment->id = ++worker->last_id;
+    r = copy_spec(environment, spec);
+    if (r == 0)
+        r = open_log(environment, spec);
+    if (r == 0)
+        r = set_limits(environment);
+    if (r == 0)
+        r = table_add(&worker->by_id, span_of((const char *)&environment->id, sizeof(environment->id)), environment);
+    if (r < 0)
+        return r;
+    list_push_back(&worker->environments, &environment->link);
+    worker->count++;
+    r = create_sandbox(environment);
+    if (r < 0)
+        return r;
+    begin_init(environment); /* sent behind the creation, without waiting for it */
+    *ret_environment = TAKE_PTR(environment);
+    return 0;
+}
+
+void environment_destroy(struct environment *environment)
+{
+    struct worker *worker;
+
+    if (!environment)
+        return;
+    worker = environment->worker;
+    stop_limits(environment);
+    limit_stop(&environment->retry);
+    list_remove(&environment->probe_link);
+    if (list_is_linked(&environment->link)) {
+        list_remove(&environment->link);
+        table_remove(&worker->by_id, span_of((const char *)&environment->id, sizeof(environment->id)));
+        worker->count--;
+    }
+    if (environment->listener)
+        http_listener_close(environment->listener, true);
+    cleanup_close(&environment->api_fd);
+    environment_io_stop(environment);
+    function_log_stream_close(environment->log);
+    if (environment->holds_result)
+        buffer_deinit(&environment->held.payload);
+    buffer_deinit(&environment->failure.posted);
+    arena_deinit(&environment->arena);
+    free(environment);
+}

@@ -1,0 +1,224 @@
+/*
+ * Inside of the worker: one execution environment. `worker.h` is the public face; this is what worker.c, environment.c,
+ * environment_io.c and runtime_api.c share.
+ *
+ *                     created              GET next                 invoke
+ *   CREATING ----------------> INIT ----------------------> IDLE <---------> BUSY
+ *      |                       |  ^                          |     GET next    |
+ *      |              fails or |  | an invocation            | runtime died    | timeout, runtime died
+ *      |              too slow |  | waits or comes           |                 |
+ *      |                       v  |                          v                 v
+ *      |        STALE <------ RESETTING <------------------------------------ + (memory gone, /tmp kept)
+ *      |          | reset        |
+ *      v          v  done        v
+ *   SHUTDOWN (from any state: retired or killed) ----> gone
+ *
+ * In STALE there is a sandbox without a runtime; the next invocation begins with Init, on its own time. In BUSY the
+ * caller may have its answer already: the invocation ends when the runtime asks for the next event.
+ *
+ * Verdicts that depend on the order of two sources (the launcher says that the runtime has died; its last request may
+ * still lie in a socket) are recorded as `failure` and concluded a moment later, by the settle limit.
+ *
+ * Callbacks to the owner are made from the loop only (HTTP requests, launcher events, limits), and after each of them
+ * the environment may have been retired or killed, which shows as state SHUTDOWN; it is freed in on_sandbox_gone only.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/random.h"
+#include "base/table.h"
+#include "worker/function_log.h"
+#include "worker/invocation_error.h"
+#include "worker/limit.h"
+#include "worker/platform_line.h"
+#include "worker/runtime_choice.h"
+#include "worker/worker.h"
+
+#include <uv.h>
+
+enum environment_state {
+    ENVIRONMENT_CREATING,
+    ENVIRONMENT_INIT,
+    ENVIRONMENT_IDLE,
+    ENVIRONMENT_BUSY,
+    ENVIRONMENT_RESETTING,
+    ENVIRONMENT_STALE,
+    ENVIRONMENT_SHUTDOWN,
+};
+
+/* What is wanted of the launcher and could not be sent yet, as bits. */
+enum environment_request {
+    REQUEST_RUN = 1,
+    REQUEST_LIMIT_CPU = 2,
+    REQUEST_RESET = 4,
+    REQUEST_KILL = 8, /* in the order in which they are sent */
+};
+
+/* Why an Init or an invocation failed. */
+struct failure {
+    bool set;
+    enum platform_status status;
+    char type[160];                         /* for the caller */
+    const char *report_type;                /* for REPORT where it differs, else NULL */
+    char message[INVOCATION_MESSAGE_BYTES]; /* without "RequestId: ID Error: " */
+    struct buffer posted;                   /* the runtime's own error, which goes to the caller as it is */
+};
+
+struct environment {
+    struct list_link link; /* in worker.environments */
+    struct worker *worker;
+    uint64_t id;
+    const struct environment_events *events;
+    void *context;
+    enum environment_state state;
+
+    struct arena arena;           /* everything copied from the spec */
+    struct environment_spec spec; /* variables left out: they are in process_variables */
+    const char *const *process_variables;
+    struct function_log_stream *log;
+
+    /* the sandbox */
+    bool boosted;               /* the CPU limit waits for the end of Init */
+    struct fault sandbox_fault; /* empty text: none */
+    bool check_peer;            /* only connections of `uid` */
+    uid_t uid;
+    struct http_listener *listener;
+    int api_fd; /* of the listener's socket, for renewing it */
+    int output_fd;
+    uv_poll_t *output_poll;
+    bool output_paused;
+    int freeze_fd;
+    bool frozen;
+    int memory_fd;
+    unsigned memory_used_mib;
+    int64_t memory_read_ns;
+    unsigned wanted; /* enum environment_request */
+
+    /* the runtime */
+    struct list_link probe_link; /* waits for the host's interpreters */
+    struct runtime_choice choice;
+    uint32_t run;
+    bool runtime_alive;
+    bool told_ready;
+    int64_t init_start_ns;       /* 0: not begun */
+    int64_t init_ns;             /* for the first REPORT of an on-demand environment; -1 */
+    struct http_request *next;   /* GET next, waiting for an event */
+    struct http_request *upload; /* POST of the invocation's answer, body not complete */
+    bool upload_too_large;
+    struct failure failure;
+
+    /* the invocation */
+    struct invocation *invocation;
+    bool event_given;
+    bool answered; /* the runtime, or the service for it, has answered */
+    bool ended;    /* REPORT is written; only the reset is still due */
+    bool retiring;
+    struct invocation_result held; /* answered, waiting for the log tail */
+    bool holds_result;
+    int64_t begin_ns; /* the event was given, or Init within the invocation began */
+
+    struct limit limit;           /* Init or invocation */
+    struct limit grace;           /* idle: freeze then */
+    struct limit settle;          /* failure: conclude then */
+    struct limit retry;           /* wanted: send again then */
+    struct limit_queue *timeouts; /* of this function's timeout */
+    struct limit_queue *inits;
+};
+
+/* Handles end on later turns of the loop, so they are apart from the worker. */
+struct worker_handles {
+    uv_timer_t timer;
+    uv_poll_t poll;
+    unsigned open;
+};
+
+struct probe_job;
+
+struct worker {
+    struct worker_config config; /* its strings are not used after worker_new */
+    char *runtimes_dir;
+    struct worker_handles *handles;
+    struct function_log *logs;
+    struct list environments;
+    size_t count;
+    struct table by_id;
+    uint64_t last_id;
+
+    struct limit_set limits;
+    struct limit_queue *graces;
+    struct limit_queue *settles;
+    struct limit_queue *farewells; /* like settles, longer: the runtime has posted an Init error and will exit */
+    struct limit_queue *retries;
+    int64_t armed_ns; /* when the timer fires, LIMIT_NEVER when it is not set */
+
+    struct runtime_host host;
+    struct probe_job *probe;
+    struct list probing; /* environments that wait for it */
+
+    struct prng prng; /* trace ids */
+    char *scratch;    /* where output is read into */
+};
+
+/* --- worker.c ----------------------------------------------------------------------------------------------------- */
+
+/* Starts a limit and sees to it that the timer fires in time. */
+void worker_start_limit(struct worker *worker, struct limit_queue *queue, struct limit *limit, int64_t now_ns);
+/* NULL when the runtime needs an interpreter that has not been looked for yet: environment_on_probed follows. */
+const struct runtime_host *worker_runtime_host(struct worker *worker, struct environment *environment);
+
+/* --- environment.c: what happens to an environment ---------------------------------------------------------------- */
+
+int environment_new(struct worker *worker, const struct environment_spec *spec, const struct environment_events *events,
+                    void *context, struct environment **ret_environment) MUST_USE;
+/* Without callbacks: at the end of the worker. */
+void environment_destroy(struct environment *environment);
+
+void environment_on_created(struct environment *environment, struct sandbox_created *created);
+void environment_on_process_exit(struct environment *environment, uint32_t run, int exec_errno,
+                                 const struct sandbox_exit *exit);
+void environment_on_reset(struct environment *environment);
+/* Every process is gone. Ends what is under way, tells the owner and frees the environment. */
+void environment_on_sandbox_gone(struct environment *environment, const struct fault *fault);
+void environment_on_probed(struct environment *environment);
+
+void environment_on_limit(struct limit *limit);
+void environment_on_init_limit(struct limit *limit);
+void environment_on_grace(struct limit *limit);
+void environment_on_settle(struct limit *limit);
+void environment_on_retry(struct limit *limit);
+
+/* --- environment.c: what the runtime says, for runtime_api.c ------------------------------------------------------ */
+
+/* True when the invocation of this id waits for its answer. */
+bool environment_expects_answer(const struct environment *environment, struct span request_id);
+/* GET next. False: the wrong moment. True: the environment keeps the request until there is an event. */
+bool environment_take_next(struct environment *environment, struct http_request *request);
+/* POST init/error. False: the wrong moment. Takes `posted`. */
+bool environment_take_init_error(struct environment *environment, struct span type, struct buffer *posted);
+/* The invocation's answer, from the runtime (takes `payload`). Only when environment_expects_answer. */
+void environment_take_answer(struct environment *environment, struct buffer *payload, bool function_error);
+/* The runtime's answer is not acceptable: the service answers in its place, the runtime may go on. */
+void environment_refuse_answer(struct environment *environment, const char *type, const char *message);
+/* The connection broke off in the middle of the answer. */
+void environment_on_torn_answer(struct environment *environment);
+
+/* --- environment_io.c --------------------------------------------------------------------------------------------- */
+
+int environment_io_start(struct environment *environment, struct sandbox_created *created) MUST_USE;
+void environment_io_stop(struct environment *environment);
+/* Reads what the function has written until now, within a bound. */
+void environment_io_drain(struct environment *environment);
+void environment_io_on_room(void *context);
+void environment_io_freeze(struct environment *environment);
+void environment_io_thaw(struct environment *environment);
+/* Largest memory use so far in MiB, read at most ten times a second; 0 where the host does not tell. */
+unsigned environment_io_memory_used(struct environment *environment, int64_t now_ns);
+
+/* --- runtime_api.c ------------------------------------------------------------------------------------------------ */
+
+int runtime_api_listen(struct environment *environment, int fd) MUST_USE;
+/* Cuts every connection and everything that lies in the socket from a dead runtime, and listens again. */
+int runtime_api_renew(struct environment *environment) MUST_USE;
+/* Gives the waiting GET next its event. -ENOMEM: it still waits. */
+int runtime_api_send_event(struct environment *environment, int64_t deadline_wall_ms) MUST_USE;

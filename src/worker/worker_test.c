@@ -1,0 +1,1477 @@
+/*
+ * The worker on a real loop with the real HTTP server and a runtime that behaves well and badly (testing/). Built
+ * twice: with the fake launcher (plain child processes, no privileges), and with the real one as WORKER_TEST_REAL,
+ * which needs root.
+ *
+ * Every invocation is checked for exactly one on_response, then exactly one on_end.
+ */
+#include "worker/worker.h"
+
+#include "base/random.h"
+#include "worker/log_record.h"
+#include "worker/testing/launcher_fake.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/stat.h>
+/* cmocka.h needs setjmp.h, stdarg.h, stddef.h and stdint.h */
+#include <cmocka.h>
+
+enum { WATCHDOG_MS = 60000, INIT_LIMIT_MS = 400, VARIABLES_MAX = 4 };
+
+struct fixture {
+    uv_loop_t loop;
+    uv_timer_t watchdog;
+    struct http_server *server;
+    struct launcher *launcher;
+    struct worker *worker;
+    char root[64];
+    char task_dir[128];
+    bool lost;
+};
+
+struct subject {
+    struct environment *environment; /* NULL when gone */
+    int ready, gone;
+    bool ready_ok;
+    struct fault fault;
+    bool has_fault;
+    struct call *invoke_when_ready;
+};
+
+struct call {
+    struct invocation invocation;
+    struct subject *subject;
+    char request_id[UUID_BYTES];
+    char event[256];
+    int responses, ends;
+    bool function_error;
+    struct buffer payload;
+    int64_t duration_ns;
+    struct call *invoke_in_end; /* given to the same environment from inside on_end */
+    bool kill_in_response, retire_in_response;
+};
+
+static void on_watchdog(uv_timer_t *timer)
+{
+    (void)timer;
+    fprintf(stderr, "the test hangs\n");
+    abort();
+}
+
+static void on_lost(void *context)
+{
+    ((struct fixture *)context)->lost = true;
+}
+
+/* --- fixture ------------------------------------------------------------------------------------------------------ */
+
+static void copy_program(const char *from, const char *to)
+{
+    char command[PATH_MAX * 4];
+
+    snprintf(command, sizeof(command), "cp '%s' '%s' && chmod 755 '%s'", from, to, to);
+    assert_int_equal(system(command), 0);
+}
+
+static void make_task(struct fixture *fixture)
+{
+    char path[PATH_MAX];
+
+    assert_non_null(getenv("TEST_BOOTSTRAP"));
+    snprintf(fixture->task_dir, sizeof(fixture->task_dir), "%s/task", fixture->root);
+    assert_int_equal(mkdir(fixture->task_dir, 0755), 0);
+    snprintf(path, sizeof(path), "%s/bootstrap", fixture->task_dir);
+    copy_program(getenv("TEST_BOOTSTRAP"), path);
+}
+
+static struct launcher *start_launcher(struct fixture *fixture)
+{
+#ifdef WORKER_TEST_REAL
+    const struct launcher_config config = {
+        .network = SANDBOX_NETWORK_NONE, .instance = "worker-test", .data_dir = fixture->root, .slots = 2};
+    struct launcher *launcher;
+    struct fault fault = {0};
+
+    if (launcher_start(&config, &launcher, &fault) < 0) {
+        fprintf(stderr, "the launcher does not start: %s\n", fault.text);
+        return NULL;
+    }
+    return launcher;
+#else
+    (void)fixture;
+    return launcher_fake_new();
+#endif
+}
+
+static int setup(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
+    static const struct log quiet = {.fd = 2, .minimum = LOG_ERROR};
+    const struct http_server_config http = {.loop = &fixture->loop};
+    struct worker_config config = {.log = &quiet, .init_limit_ms = INIT_LIMIT_MS, .on_lost = on_lost};
+    struct fault fault = {0};
+
+    umask(022);
+    strcpy(fixture->root, "/tmp/kiln-worker-XXXXXX");
+    assert_non_null(mkdtemp(fixture->root));
+    chmod(fixture->root, 0755);
+    make_task(fixture);
+    fixture->launcher = start_launcher(fixture); /* before there are threads */
+    assert_non_null(fixture->launcher);
+    assert_int_equal(uv_loop_init(&fixture->loop), 0);
+    uv_timer_init(&fixture->loop, &fixture->watchdog);
+    uv_timer_start(&fixture->watchdog, on_watchdog, WATCHDOG_MS, 0);
+    assert_int_equal(http_server_new(&http, &fixture->server), 0);
+    config.loop = &fixture->loop;
+    config.launcher = fixture->launcher;
+    config.server = fixture->server;
+    config.data_dir = fixture->root;
+    config.runtimes_dir = getenv("TEST_RUNTIMES") ? getenv("TEST_RUNTIMES") : fixture->root;
+    config.provisioned_init_limit_ms = 1500;
+    config.context = fixture;
+    assert_int_equal(worker_new(&config, &fixture->worker, &fault), 0);
+    *state = fixture;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *fixture = *state;
+    char command[PATH_MAX];
+
+    fixture->worker = worker_free(fixture->worker);
+    fixture->server = http_server_free(fixture->server);
+    uv_close((uv_handle_t *)&fixture->watchdog, NULL);
+    uv_run(&fixture->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&fixture->loop), 0);
+    launcher_free(fixture->launcher);
+    snprintf(command, sizeof(command), "rm -rf '%s'", fixture->root);
+    assert_int_equal(system(command), 0);
+    free(fixture);
+    return 0;
+}
+
+/* Turns the loop until the condition holds; the watchdog ends what never does. */
+#define RUN_UNTIL(fixture, condition)          \
+    while (!(condition)) {                     \
+        uv_run(&(fixture)->loop, UV_RUN_ONCE); \
+    }
+
+static void on_nap_over(uv_timer_t *timer)
+{
+    *(bool *)timer->data = true;
+}
+
+static void run_for(struct fixture *fixture, unsigned ms)
+{
+    uv_timer_t timer;
+    bool over = false;
+
+    uv_update_time(&fixture->loop);
+    uv_timer_init(&fixture->loop, &timer);
+    timer.data = &over;
+    uv_timer_start(&timer, on_nap_over, ms, 0);
+    RUN_UNTIL(fixture, over);
+    uv_close((uv_handle_t *)&timer, NULL);
+    uv_run(&fixture->loop, UV_RUN_NOWAIT);
+}
+
+/* --- environments and invocations --------------------------------------------------------------------------------- */
+
+static void call_begin(struct call *call, struct subject *subject);
+
+static void on_ready(struct environment *environment, bool ok, void *context)
+{
+    struct subject *subject = context;
+
+    assert_ptr_equal(environment, subject->environment);
+    subject->ready++;
+    subject->ready_ok = ok;
+    if (subject->invoke_when_ready)
+        call_begin(subject->invoke_when_ready, subject);
+}
+
+static void on_gone(struct environment *environment, const struct fault *fault, void *context)
+{
+    struct subject *subject = context;
+
+    assert_ptr_equal(environment, subject->environment);
+    subject->environment = NULL;
+    subject->gone++;
+    subject->has_fault = fault != NULL;
+    if (fault)
+        subject->fault = *fault;
+}
+
+static const struct environment_events environment_events = {on_ready, on_gone};
+
+static void on_response(struct invocation *invocation, struct invocation_result *result)
+{
+    struct call *call = invocation->context;
+
+    assert_int_equal(call->ends, 0);
+    call->responses++;
+    call->function_error = result->function_error;
+    call->duration_ns = result->duration_ns;
+    buffer_deinit(&call->payload);
+    call->payload = buffer_take(&result->payload);
+    if (call->kill_in_response)
+        environment_kill(call->subject->environment);
+    if (call->retire_in_response)
+        environment_retire(call->subject->environment);
+}
+
+static void on_end(struct invocation *invocation)
+{
+    struct call *call = invocation->context;
+
+    assert_int_equal(call->responses, 1);
+    call->ends++;
+    if (call->invoke_in_end)
+        call_begin(call->invoke_in_end, call->subject);
+}
+
+static const struct invocation_events invocation_events = {on_response, on_end};
+
+static void call_init(struct call *call, const char *command)
+{
+    *call = (struct call){0};
+    snprintf(call->event, sizeof(call->event), "\"%s\"", command);
+    random_uuid(call->request_id);
+    call->invocation.events = &invocation_events;
+    call->invocation.context = call;
+    memcpy(call->invocation.request_id, call->request_id, sizeof(call->request_id));
+    call->invocation.event = span_from(call->event);
+    call->invocation.invoked_arn = "arn:aws:lambda:us-east-1:000000000000:function:shop";
+}
+
+static void call_begin(struct call *call, struct subject *subject)
+{
+    call->subject = subject;
+    environment_invoke(subject->environment, &call->invocation);
+}
+
+static void call_deinit(struct call *call)
+{
+    buffer_deinit(&call->payload);
+    buffer_deinit(&call->invocation.log_tail);
+}
+
+/* Invokes and waits for the end. */
+static void run_call(struct fixture *fixture, struct subject *subject, struct call *call, const char *command)
+{
+    call_init(call, command);
+    call_begin(call, subject);
+    RUN_UNTIL(fixture, call->ends);
+    assert_int_equal(call->responses, 1);
+    assert_int_equal(call->ends, 1);
+}
+
+static void assert_payload(const struct call *call, const char *expected)
+{
+    if (call->payload.length != strlen(expected) || memcmp(call->payload.data, expected, call->payload.length) != 0)
+        fail_msg("payload is %.*s, not %s", (int)MIN(call->payload.length, (size_t)2000),
+                 call->payload.data ? call->payload.data : "", expected);
+}
+
+/* "{"errorType":T,"errorMessage":"RequestId: ID Error: M"}" */
+static void assert_error(const struct call *call, const char *type, const char *message)
+{
+    char expected[1024];
+
+    snprintf(expected, sizeof(expected), "{\"errorType\":\"%s\",\"errorMessage\":\"RequestId: %s Error: %s\"}", type,
+             call->request_id, message);
+    assert_payload(call, expected);
+    assert_true(call->function_error);
+}
+
+static void expect_echo(struct fixture *fixture, struct subject *subject, const char *command, const char *answer)
+{
+    struct call call;
+
+    run_call(fixture, subject, &call, command);
+    assert_payload(&call, answer);
+    assert_false(call.function_error);
+    call_deinit(&call);
+}
+
+struct options {
+    const char *init;
+    unsigned timeout_s;
+    unsigned memory_mib;
+    const char *runtime;
+    const char *handler;
+    const char *task_dir;
+    enum environment_origin origin;
+};
+
+static void start(struct fixture *fixture, struct subject *subject, struct options options)
+{
+    const struct environment_variable variables[] = {{"INIT", options.init ? options.init : ""},
+                                                     {"TZ", "Europe/Vienna"}};
+    const struct environment_spec spec = {
+        .account = "000000000000",
+        .region = "us-east-1",
+        .function_name = "shop",
+        .version = "$LATEST",
+        .runtime = options.runtime ? options.runtime : "provided.al2023",
+        .handler = options.handler ? options.handler : "index.handler",
+        .memory_mib = options.memory_mib ? options.memory_mib : 128,
+        .timeout_s = options.timeout_s ? options.timeout_s : 10,
+        .tmp_mib = 512,
+        .task_dir = options.task_dir ? options.task_dir : fixture->task_dir,
+        .variables = variables,
+        .variable_count = ARRAY_SIZE(variables),
+        .log_group = "/aws/lambda/shop",
+        .origin = options.origin,
+    };
+
+    *subject = (struct subject){.invoke_when_ready = subject->invoke_when_ready};
+    assert_int_equal(
+        worker_start_environment(fixture->worker, &spec, &environment_events, subject, &subject->environment), 0);
+}
+
+static void start_ready(struct fixture *fixture, struct subject *subject, struct options options)
+{
+    start(fixture, subject, options);
+    RUN_UNTIL(fixture, subject->ready || subject->gone);
+    if (subject->gone)
+        fail_msg("the environment could not be made: %s", subject->fault.text);
+    assert_int_equal(subject->ready, 1);
+}
+
+static void retire(struct fixture *fixture, struct subject *subject)
+{
+    environment_retire(subject->environment);
+    RUN_UNTIL(fixture, subject->gone);
+    assert_false(subject->has_fault);
+}
+
+/* --- the log ------------------------------------------------------------------------------------------------------ */
+
+/* All messages of the newest stream, after everything has been written. */
+static struct buffer read_log(struct fixture *fixture)
+{
+    CLEANUP(buffer_deinit) struct buffer file = BUFFER_INIT;
+    struct buffer text = BUFFER_INIT;
+    struct log_record record;
+    struct span rest;
+    char folder[PATH_MAX];
+    char path[PATH_MAX * 2];
+    DIR *directory;
+    struct dirent *entry;
+
+    fixture->worker = worker_free(fixture->worker); /* flushes */
+    snprintf(folder, sizeof(folder), "%s/logs/~aws~lambda~shop", fixture->root);
+    directory = opendir(folder);
+    assert_non_null(directory);
+    while ((entry = readdir(directory))) {
+        CLEANUP(cleanup_close) int fd = -1;
+        ssize_t n;
+
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        assert_true(fd >= 0);
+        do {
+            assert_int_equal(buffer_reserve(&file, 65536), 0);
+            n = read(fd, file.data + file.length, 65536);
+            file.length += n > 0 ? (size_t)n : 0;
+        } while (n > 0);
+    }
+    closedir(directory);
+    rest = buffer_span(&file);
+    while (log_record_parse(&rest, &record) == 0) {
+        assert_int_equal(buffer_append_span(&text, record.message), 0);
+        if (!span_ends_with(record.message, SPAN("\n")))
+            assert_int_equal(buffer_append_char(&text, '\n'), 0);
+    }
+    assert_int_equal(rest.length, 0);
+    assert_non_null(buffer_terminate(&text));
+    return text;
+}
+
+/* Finds `needle` after `*at` and moves past it. */
+static void assert_follows(const char **at, const char *needle)
+{
+    const char *found = strstr(*at, needle);
+
+    if (!found)
+        fail_msg("no '%s' in: %s", needle, *at);
+    *at = found + strlen(needle);
+}
+
+/* --- tests: the good ways ------------------------------------------------------------------------------------------
+ */
+
+static void test_environment_answers_again_and_again(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+
+    start_ready(fixture, &subject, (struct options){0});
+    assert_true(subject.ready_ok);
+    for (int i = 0; i < 50; i++)
+        expect_echo(fixture, &subject, "hello", "hello");
+    expect_echo(fixture, &subject, "count", "51");
+    assert_int_equal(worker_environment_count(fixture->worker), 1);
+    retire(fixture, &subject);
+    assert_int_equal(worker_environment_count(fixture->worker), 0);
+}
+
+static void test_response_comes_before_the_environment_is_free(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    start_ready(fixture, &subject, (struct options){0});
+    call_init(&call, "late 300");
+    call_begin(&call, &subject);
+    RUN_UNTIL(fixture, call.responses);
+    assert_payload(&call, "early");
+    assert_int_equal(call.ends, 0);
+    RUN_UNTIL(fixture, call.ends);
+    call_deinit(&call);
+    retire(fixture, &subject);
+}
+
+static void test_next_invocation_may_come_from_inside_on_end(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call first, second;
+
+    start_ready(fixture, &subject, (struct options){0});
+    call_init(&first, "count");
+    call_init(&second, "count");
+    first.invoke_in_end = &second;
+    call_begin(&first, &subject);
+    RUN_UNTIL(fixture, second.ends);
+    assert_payload(&second, "2");
+    call_deinit(&first);
+    call_deinit(&second);
+    retire(fixture, &subject);
+}
+
+static void test_event_comes_with_its_headers(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+    char expected[128];
+    const char *at;
+    long long deadline_ms;
+    int64_t now_ms;
+
+    start_ready(fixture, &subject, (struct options){.timeout_s = 3});
+    call_init(&call, "headers");
+    call.invocation.client_context = SPAN("{\"custom\":{\"a\":1}}");
+    call.invocation.trace_id = SPAN("Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Sampled=1");
+    now_ms = clock_wall_ns() / NS_PER_MS;
+    call_begin(&call, &subject);
+    RUN_UNTIL(fixture, call.ends);
+    assert_non_null(buffer_terminate(&call.payload));
+    snprintf(expected, sizeof(expected), "Lambda-Runtime-Aws-Request-Id: %s\r\n", call.request_id);
+    assert_non_null(strstr(call.payload.data, expected));
+    assert_non_null(strstr(call.payload.data, "Lambda-Runtime-Invoked-Function-Arn: arn:aws:lambda:us-east-1:"
+                                              "000000000000:function:shop\r\n"));
+    assert_non_null(strstr(call.payload.data, "Lambda-Runtime-Trace-Id: Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;"
+                                              "Sampled=1\r\n"));
+    assert_non_null(strstr(call.payload.data, "Lambda-Runtime-Client-Context: {\"custom\":{\"a\":1}}\r\n"));
+    at = strstr(call.payload.data, "Lambda-Runtime-Deadline-Ms: ");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "Lambda-Runtime-Deadline-Ms: %lld", &deadline_ms), 1);
+    assert_in_range(deadline_ms, now_ms + 2900, now_ms + 3100);
+    call_deinit(&call);
+    retire(fixture, &subject);
+}
+
+static void test_trace_id_is_made_when_the_caller_has_none(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    start_ready(fixture, &subject, (struct options){0});
+    run_call(fixture, &subject, &call, "headers");
+    assert_non_null(buffer_terminate(&call.payload));
+    assert_non_null(strstr(call.payload.data, "Lambda-Runtime-Trace-Id: Root=1-"));
+    assert_null(strstr(call.payload.data, "Client-Context"));
+    call_deinit(&call);
+    retire(fixture, &subject);
+}
+
+static void test_owned_event_is_moved_out(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+    struct buffer event = BUFFER_INIT;
+
+    start_ready(fixture, &subject, (struct options){0});
+    call_init(&call, "");
+    assert_int_equal(buffer_append_span(&event, SPAN("\"moved\"")), 0);
+    call.invocation.event = buffer_span(&event);
+    call.invocation.event_owner = &event;
+    call_begin(&call, &subject);
+    assert_null(event.data);
+    RUN_UNTIL(fixture, call.ends);
+    assert_payload(&call, "moved");
+    call_deinit(&call);
+    retire(fixture, &subject);
+}
+
+static void test_process_sees_the_recorded_variables(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    start_ready(fixture, &subject, (struct options){.memory_mib = 256});
+    run_call(fixture, &subject, &call, "environment");
+    assert_non_null(buffer_terminate(&call.payload));
+    assert_non_null(strstr(call.payload.data, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=256\n"));
+    assert_non_null(strstr(call.payload.data, "AWS_LAMBDA_INITIALIZATION_TYPE=on-demand\n"));
+    assert_non_null(strstr(call.payload.data, "AWS_LAMBDA_RUNTIME_API="));
+    assert_non_null(strstr(call.payload.data, "TZ=Europe/Vienna\n"));
+    assert_non_null(strstr(call.payload.data, "[$LATEST]"));
+    call_deinit(&call);
+    retire(fixture, &subject);
+}
+
+static void test_log_and_tail_have_the_recorded_lines(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+    CLEANUP(buffer_deinit) struct buffer log = BUFFER_INIT;
+    char line[128];
+    const char *at;
+
+    start_ready(fixture, &subject, (struct options){0});
+    call_init(&call, "print one two");
+    call.invocation.wants_log_tail = true;
+    call_begin(&call, &subject);
+    RUN_UNTIL(fixture, call.responses);
+    assert_non_null(buffer_terminate(&call.invocation.log_tail));
+    at = call.invocation.log_tail.data;
+    snprintf(line, sizeof(line), "START RequestId: %s Version: $LATEST\none two\nEND RequestId: ", call.request_id);
+    assert_memory_equal(at, line, strlen(line));
+    assert_follows(&at, "\nREPORT RequestId: ");
+    assert_follows(&at, "\tMemory Size: 128 MB\tMax Memory Used: ");
+    assert_follows(&at, "\tInit Duration: ");
+    RUN_UNTIL(fixture, call.ends);
+    call_deinit(&call);
+    run_call(fixture, &subject, &call, "print three");
+    call_deinit(&call);
+    retire(fixture, &subject);
+    log = read_log(fixture);
+    at = log.data;
+    assert_memory_equal(at, "INIT_START Runtime Version: provided:al2023.v1\n", 47);
+    assert_follows(&at, "\none two\nEND RequestId: ");
+    assert_follows(&at, "\nREPORT RequestId: ");
+    assert_follows(&at, "Init Duration: ");
+    assert_follows(&at, "\nthree\nEND RequestId: ");
+    assert_follows(&at, "\nREPORT RequestId: ");
+    assert_null(strstr(at, "Init Duration"));
+}
+
+static void test_provisioned_init_is_reported_and_has_its_own_limit(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+    CLEANUP(buffer_deinit) struct buffer log = BUFFER_INIT;
+    const char *at;
+
+    /* longer than the limit on demand */
+    start_ready(fixture, &subject,
+                (struct options){.init = "sleep 800", .origin = ENVIRONMENT_PROVISIONED, .timeout_s = 1});
+    assert_true(subject.ready_ok);
+    run_call(fixture, &subject, &call, "environment");
+    assert_non_null(buffer_terminate(&call.payload));
+    assert_non_null(strstr(call.payload.data, "AWS_LAMBDA_INITIALIZATION_TYPE=provisioned-concurrency\n"));
+    call_deinit(&call);
+    retire(fixture, &subject);
+    log = read_log(fixture);
+    at = log.data;
+    assert_follows(&at, "\tPhase: init\tStatus: success\n");
+    assert_follows(&at, "\nREPORT ");
+    assert_null(strstr(at, "Init Duration"));
+}
+
+/* --- tests: failing invocations ------------------------------------------------------------------------------------
+ */
+
+static void test_function_error_is_passed_on_as_posted(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    start_ready(fixture, &subject, (struct options){0});
+    run_call(fixture, &subject, &call, "error");
+    assert_payload(&call, "{\"errorMessage\":\"no\",\"errorType\":\"Mine\"}");
+    assert_true(call.function_error);
+    call_deinit(&call);
+    expect_echo(fixture, &subject, "count", "2");
+    retire(fixture, &subject);
+}
+
+static void test_exit_is_reported_and_the_next_invocation_starts_clean(void **state)
+{
+    static const struct {
+        const char *command, *message;
+    } cases[] = {
+        {"exit 3", "Runtime exited with error: exit status 3"},
+        {"exit 0", "Runtime exited without providing a reason"},
+        {"signal 11", "Runtime exited with error: signal: segmentation fault"},
+        {"signal 9", "Runtime exited with error: signal: killed"},
+    };
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    start_ready(fixture, &subject, (struct options){0});
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        expect_echo(fixture, &subject, "count", "1");
+        run_call(fixture, &subject, &call, cases[i].command);
+        assert_error(&call, "Runtime.ExitError", cases[i].message);
+        call_deinit(&call);
+    }
+    assert_int_equal(subject.ready, 1);
+    retire(fixture, &subject);
+}
+
+static void test_timeout_is_answered_in_time_and_memory_is_gone(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+    int64_t begin_ns;
+    CLEANUP(buffer_deinit) struct buffer log = BUFFER_INIT;
+    const char *at;
+
+    start_ready(fixture, &subject, (struct options){.timeout_s = 1});
+    expect_echo(fixture, &subject, "count", "1");
+    begin_ns = clock_monotonic_ns();
+    run_call(fixture, &subject, &call, "sleep 60000");
+    assert_in_range(clock_monotonic_ns() - begin_ns, NS_PER_S, 2 * NS_PER_S);
+    assert_error(&call, "Sandbox.Timedout", "Task timed out after 1.00 seconds");
+    call_deinit(&call);
+    expect_echo(fixture, &subject, "count", "1");
+    retire(fixture, &subject);
+    log = read_log(fixture);
+    at = log.data;
+    assert_follows(&at, " Task timed out after 1.00 seconds\n");
+    assert_follows(&at, "\nREPORT ");
+    assert_follows(&at, "\tStatus: timeout\n");
+}
+
+static void test_time_spent_idle_does_not_count(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+
+    start_ready(fixture, &subject, (struct options){.timeout_s = 1});
+    run_for(fixture, 1200);
+    expect_echo(fixture, &subject, "sleep 500", "slept");
+    retire(fixture, &subject);
+}
+
+static void test_answer_then_exit_is_an_answer(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+    CLEANUP(buffer_deinit) struct buffer log = BUFFER_INIT;
+    const char *at;
+
+    start_ready(fixture, &subject, (struct options){0});
+    for (int i = 0; i < 10; i++) {
+        run_call(fixture, &subject, &call, "answerexit");
+        assert_payload(&call, "bye");
+        assert_false(call.function_error);
+        call_deinit(&call);
+    }
+    retire(fixture, &subject);
+    log = read_log(fixture);
+    at = log.data;
+    assert_follows(&at, "Status: error\tError Type: Runtime.ExitError\n");
+}
+
+static void test_answer_that_never_asks_for_more_times_out_quietly(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    start_ready(fixture, &subject, (struct options){.timeout_s = 1});
+    run_call(fixture, &subject, &call, "late 60000");
+    assert_payload(&call, "early");
+    assert_false(call.function_error);
+    call_deinit(&call);
+    expect_echo(fixture, &subject, "count", "1");
+    retire(fixture, &subject);
+}
+
+static void test_second_answer_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+
+    start_ready(fixture, &subject, (struct options){0});
+    expect_echo(fixture, &subject, "twice", "first");
+    expect_echo(fixture, &subject, "last", "400");
+    retire(fixture, &subject);
+}
+
+static void test_misuse_is_refused_and_harmless(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+
+    start_ready(fixture, &subject, (struct options){0});
+    expect_echo(fixture, &subject, "misuse", "404 405 405 400 403 403");
+    expect_echo(fixture, &subject, "count", "2");
+    retire(fixture, &subject);
+}
+
+#define TOO_LARGE                                                                                         \
+    "{\"errorMessage\":\"Response payload size exceeded maximum allowed payload size (6291556 bytes).\"," \
+    "\"errorType\":\"Function.ResponseSizeTooLarge\"}"
+
+static void test_too_large_answer_leaves_the_environment_usable(void **state)
+{
+    static const char *const commands[] = {"large 6291557", "large 20000000", "chunked 7000000"};
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    start_ready(fixture, &subject, (struct options){0});
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+        run_call(fixture, &subject, &call, commands[i]);
+        assert_payload(&call, TOO_LARGE);
+        assert_true(call.function_error);
+        call_deinit(&call);
+        expect_echo(fixture, &subject, "last", i == 2 ? "413" : "413");
+    }
+    expect_echo(fixture, &subject, "count", "7");
+    retire(fixture, &subject);
+}
+
+static void test_largest_answer_passes(void **state)
+{
+    static const char *const commands[] = {"large 6291556", "chunked 6291556"};
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    start_ready(fixture, &subject, (struct options){0});
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+        run_call(fixture, &subject, &call, commands[i]);
+        assert_int_equal(call.payload.length, 6291556);
+        assert_false(call.function_error);
+        call_deinit(&call);
+    }
+    retire(fixture, &subject);
+}
+
+static void test_wrong_response_mode_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    start_ready(fixture, &subject, (struct options){0});
+    run_call(fixture, &subject, &call, "mode");
+    assert_non_null(buffer_terminate(&call.payload));
+    assert_non_null(strstr(call.payload.data, "Runtime.InvalidResponseModeHeader"));
+    call_deinit(&call);
+    expect_echo(fixture, &subject, "last", "400");
+    retire(fixture, &subject);
+}
+
+static void test_torn_answer_is_an_error_and_the_runtime_goes_on(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    start_ready(fixture, &subject, (struct options){0});
+    run_call(fixture, &subject, &call, "torn");
+    assert_non_null(buffer_terminate(&call.payload));
+    assert_non_null(strstr(call.payload.data, "Runtime.TruncatedResponse"));
+    call_deinit(&call);
+    expect_echo(fixture, &subject, "count", "2");
+    run_call(fixture, &subject, &call, "tornexit");
+    assert_error(&call, "Runtime.ExitError", "Runtime exited with error: exit status 7");
+    call_deinit(&call);
+    retire(fixture, &subject);
+}
+
+static void test_runtime_may_reconnect_while_idle(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+
+    start_ready(fixture, &subject, (struct options){0});
+    for (int i = 0; i < 5; i++)
+        expect_echo(fixture, &subject, "reconnect", "ok");
+    retire(fixture, &subject);
+}
+
+static void test_orphans_die_with_the_reset(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+    CLEANUP(buffer_deinit) struct buffer log = BUFFER_INIT;
+    const char *at;
+
+    start_ready(fixture, &subject, (struct options){0});
+    run_call(fixture, &subject, &call, "orphan");
+    assert_error(&call, "Runtime.ExitError", "Runtime exited with error: exit status 1");
+    call_deinit(&call);
+    call_init(&call, "sleep 300");
+    call.invocation.wants_log_tail = true;
+    call_begin(&call, &subject);
+    RUN_UNTIL(fixture, call.ends);
+    assert_non_null(buffer_terminate(&call.invocation.log_tail));
+    assert_null(strstr(call.invocation.log_tail.data, "ffff"));
+    call_deinit(&call);
+    retire(fixture, &subject);
+    log = read_log(fixture);
+    at = log.data;
+    assert_follows(&at, "Runtime exited with error: exit status 1\nRuntime.ExitError\n");
+    assert_follows(&at, "START RequestId: ");
+    assert_null(strstr(at, "ffff"));
+}
+
+static void test_runtime_that_dies_while_idle_is_replaced(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+
+    start_ready(fixture, &subject, (struct options){.init = "idleexit 20"});
+    run_for(fixture, 80);
+    expect_echo(fixture, &subject, "hello", "hello");
+    retire(fixture, &subject);
+}
+
+/* --- tests: failing Init -------------------------------------------------------------------------------------------
+ */
+
+static void test_posted_init_error_goes_to_the_next_caller(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+    CLEANUP(buffer_deinit) struct buffer log = BUFFER_INIT;
+    const char *at;
+
+    start_ready(fixture, &subject, (struct options){.init = "error"});
+    assert_false(subject.ready_ok);
+    for (int i = 0; i < 2; i++) {
+        run_call(fixture, &subject, &call, "hello");
+        assert_payload(&call, "{\"errorMessage\":\"init no\",\"errorType\":\"Mine\",\"requestId\":\"\"}");
+        assert_true(call.function_error);
+        call_deinit(&call);
+    }
+    retire(fixture, &subject);
+    log = read_log(fixture);
+    at = log.data;
+    assert_follows(&at, "\tPhase: init\tStatus: error\tError Type: Runtime.ImportModuleError\n");
+    assert_follows(&at, "\tPhase: invoke\tStatus: error\tError Type: Runtime.ImportModuleError\nSTART RequestId: ");
+    assert_follows(&at, "\tStatus: error\tError Type: Runtime.ImportModuleError\n");
+}
+
+static void test_exit_in_init_goes_to_the_next_caller(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    start_ready(fixture, &subject, (struct options){.init = "exit 5"});
+    assert_false(subject.ready_ok);
+    run_call(fixture, &subject, &call, "hello");
+    assert_error(&call, "Runtime.ExitError", "Runtime exited with error: exit status 5");
+    call_deinit(&call);
+    retire(fixture, &subject);
+}
+
+static void test_second_init_may_succeed_within_the_invocation(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+    char init[128];
+
+    snprintf(init, sizeof(init), "once /tmp/once-%s", fixture->root + strlen("/tmp/"));
+    start_ready(fixture, &subject, (struct options){.init = init});
+    assert_false(subject.ready_ok);
+    call_init(&call, "count");
+    call.invocation.wants_log_tail = true;
+    call_begin(&call, &subject);
+    RUN_UNTIL(fixture, call.ends);
+    assert_payload(&call, "1");
+    assert_non_null(buffer_terminate(&call.invocation.log_tail));
+    assert_null(strstr(call.invocation.log_tail.data, "Init Duration"));
+    call_deinit(&call);
+    expect_echo(fixture, &subject, "count", "2");
+    retire(fixture, &subject);
+    unlink(init + strlen("once "));
+}
+
+static void test_slow_init_is_cut_and_done_again_under_the_functions_timeout(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+    CLEANUP(buffer_deinit) struct buffer log = BUFFER_INIT;
+    const char *at;
+
+    start_ready(fixture, &subject, (struct options){.init = "sleep 700", .timeout_s = 3});
+    assert_false(subject.ready_ok);
+    run_call(fixture, &subject, &call, "hello");
+    assert_payload(&call, "hello");
+    assert_true(call.duration_ns >= 700 * NS_PER_MS);
+    call_deinit(&call);
+    retire(fixture, &subject);
+    log = read_log(fixture);
+    at = log.data;
+    assert_follows(&at, "INIT_REPORT Init Duration: 4");
+    assert_follows(&at, "\tPhase: init\tStatus: timeout\n");
+}
+
+static void test_init_that_never_ends_times_out_for_the_caller(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    start_ready(fixture, &subject, (struct options){.init = "hang", .timeout_s = 1});
+    assert_false(subject.ready_ok);
+    for (int i = 0; i < 2; i++) {
+        run_call(fixture, &subject, &call, "hello");
+        assert_error(&call, "Sandbox.Timedout", "Task timed out after 1.00 seconds");
+        call_deinit(&call);
+    }
+    retire(fixture, &subject);
+}
+
+static void test_missing_bootstrap_is_an_invalid_entrypoint(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+    char empty[PATH_MAX];
+
+    snprintf(empty, sizeof(empty), "%s/empty", fixture->root);
+    assert_int_equal(mkdir(empty, 0755), 0);
+    start_ready(fixture, &subject, (struct options){.task_dir = empty});
+    assert_false(subject.ready_ok);
+    run_call(fixture, &subject, &call, "hello");
+    assert_error(&call, "Runtime.InvalidEntrypoint",
+                 "Couldn't find valid bootstrap(s): [/var/task/bootstrap /opt/bootstrap]");
+    call_deinit(&call);
+    retire(fixture, &subject);
+}
+
+static void write_bootstrap(struct fixture *fixture, const char *content, mode_t mode)
+{
+    char path[PATH_MAX];
+    CLEANUP(cleanup_close) int fd = -1;
+
+    snprintf(path, sizeof(path), "%s/bootstrap", fixture->task_dir);
+    unlink(path);
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_int_equal(write(fd, content, strlen(content)), (ssize_t)strlen(content));
+    assert_int_equal(fchmod(fd, mode), 0);
+}
+
+static void test_unusable_bootstrap_is_an_invalid_entrypoint(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    write_bootstrap(fixture, "#!/bin/sh\n", 0644);
+    start_ready(fixture, &subject, (struct options){0});
+    run_call(fixture, &subject, &call, "hello");
+    assert_error(&call, "Runtime.InvalidEntrypoint", "fork/exec /var/task/bootstrap: permission denied");
+    call_deinit(&call);
+    write_bootstrap(fixture,
+                    "\x7f"
+                    "ELF rubbish",
+                    0755);
+    run_call(fixture, &subject, &call, "hello");
+    assert_error(&call, "Runtime.InvalidEntrypoint", "fork/exec /var/task/bootstrap: exec format error");
+    call_deinit(&call);
+    retire(fixture, &subject);
+}
+
+static void test_unsupported_runtime_says_so(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    start_ready(fixture, &subject, (struct options){.runtime = "java21"});
+    assert_false(subject.ready_ok);
+    run_call(fixture, &subject, &call, "hello");
+    assert_error(&call, "Runtime.InvalidEntrypoint",
+                 "Couldn't find a runtime for java21: Kiln runs provided, python and nodejs functions");
+    call_deinit(&call);
+    retire(fixture, &subject);
+}
+
+static void test_invocation_may_be_given_from_inside_on_ready(void **state)
+{
+    static const char *const inits[] = {"", "exit 4"};
+    struct fixture *fixture = *state;
+    struct call call;
+
+    for (size_t i = 0; i < ARRAY_SIZE(inits); i++) {
+        struct subject subject = {.invoke_when_ready = &call};
+
+        call_init(&call, "hello");
+        start(fixture, &subject, (struct options){.init = inits[i]});
+        RUN_UNTIL(fixture, call.ends);
+        if (i == 0)
+            assert_payload(&call, "hello");
+        else
+            assert_error(&call, "Runtime.ExitError", "Runtime exited with error: exit status 4");
+        call_deinit(&call);
+        retire(fixture, &subject);
+    }
+}
+
+/* --- tests: output -------------------------------------------------------------------------------------------------
+ */
+
+static void test_flood_does_not_starve_others_nor_grow(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject noisy = {0}, quiet = {0};
+    struct call flood;
+    int64_t begin_ns;
+
+    start_ready(fixture, &noisy, (struct options){.timeout_s = 2});
+    start_ready(fixture, &quiet, (struct options){0});
+    call_init(&flood, "floodhang");
+    call_begin(&flood, &noisy);
+    run_for(fixture, 200);
+    begin_ns = clock_monotonic_ns();
+    for (int i = 0; i < 20; i++)
+        expect_echo(fixture, &quiet, "hello", "hello");
+    assert_in_range(clock_monotonic_ns() - begin_ns, 0, 5 * NS_PER_S);
+    RUN_UNTIL(fixture, flood.ends);
+    assert_error(&flood, "Sandbox.Timedout", "Task timed out after 2.00 seconds");
+    call_deinit(&flood);
+    retire(fixture, &noisy);
+    retire(fixture, &quiet);
+}
+
+static void test_much_output_is_all_in_the_log(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    CLEANUP(buffer_deinit) struct buffer log = BUFFER_INIT;
+    size_t count = 0;
+
+    start_ready(fixture, &subject, (struct options){0});
+    expect_echo(fixture, &subject, "flood 3276800", "flooded");
+    retire(fixture, &subject);
+    log = read_log(fixture);
+    for (size_t i = 0; i < log.length; i++)
+        count += log.data[i] == 'f' && (i + 1 == log.length || log.data[i + 1] == '\n');
+    assert_int_equal(count, 3276800 / 64);
+}
+
+/* --- tests: the end ------------------------------------------------------------------------------------------------
+ */
+
+static void test_retire_while_busy_lets_the_invocation_finish(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    start_ready(fixture, &subject, (struct options){0});
+    call_init(&call, "sleep 200");
+    call_begin(&call, &subject);
+    environment_retire(subject.environment);
+    RUN_UNTIL(fixture, subject.gone);
+    assert_int_equal(call.responses, 1);
+    assert_int_equal(call.ends, 1);
+    assert_payload(&call, "slept");
+    assert_false(subject.has_fault);
+    call_deinit(&call);
+}
+
+static void test_retire_while_failing_ends_once(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    start_ready(fixture, &subject, (struct options){0});
+    call_init(&call, "exit 1");
+    call_begin(&call, &subject);
+    environment_retire(subject.environment);
+    RUN_UNTIL(fixture, subject.gone);
+    assert_error(&call, "Runtime.ExitError", "Runtime exited with error: exit status 1");
+    assert_int_equal(call.ends, 1);
+    assert_false(subject.has_fault);
+    call_deinit(&call);
+}
+
+static void test_kill_while_busy_ends_with_an_error(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    start_ready(fixture, &subject, (struct options){0});
+    call_init(&call, "sleep 60000");
+    call_begin(&call, &subject);
+    run_for(fixture, 50);
+    environment_kill(subject.environment);
+    assert_int_equal(call.responses, 0); /* never from inside a call */
+    RUN_UNTIL(fixture, subject.gone);
+    assert_int_equal(call.ends, 1);
+    assert_error(&call, "Sandbox.Failure", "The sandbox was ended");
+    call_deinit(&call);
+}
+
+static void test_kill_and_retire_from_inside_on_response(void **state)
+{
+    struct fixture *fixture = *state;
+
+    for (int i = 0; i < 4; i++) {
+        struct subject subject = {0};
+        struct call call;
+
+        start_ready(fixture, &subject, (struct options){0});
+        call_init(&call, "hello");
+        call.kill_in_response = i & 1;
+        call.retire_in_response = !(i & 1);
+        call.invocation.wants_log_tail = i & 2;
+        call_begin(&call, &subject);
+        RUN_UNTIL(fixture, subject.gone);
+        assert_int_equal(call.responses, 1);
+        assert_int_equal(call.ends, 1);
+        assert_payload(&call, "hello");
+        call_deinit(&call);
+    }
+}
+
+static void test_retire_and_kill_at_once_after_the_start(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0}, other = {0}, third = {0};
+
+    start(fixture, &subject, (struct options){0});
+    environment_retire(subject.environment);
+    start(fixture, &other, (struct options){.init = "hang"});
+    environment_kill(other.environment);
+    environment_kill(other.environment);
+    start(fixture, &third, (struct options){.init = "hang"});
+    run_for(fixture, 100);
+    environment_retire(third.environment);
+    RUN_UNTIL(fixture, subject.gone && other.gone && third.gone);
+    assert_int_equal(subject.gone + other.gone + third.gone, 3);
+    assert_int_equal(subject.ready + other.ready + third.ready, 0);
+    assert_int_equal(worker_environment_count(fixture->worker), 0);
+}
+
+static void test_worker_may_end_in_any_state(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject busy = {0}, idle = {0}, creating = {0}, failing = {0};
+    struct call call;
+
+    start_ready(fixture, &busy, (struct options){0});
+    start_ready(fixture, &idle, (struct options){0});
+    start_ready(fixture, &failing, (struct options){.init = "exit 1"});
+    start(fixture, &creating, (struct options){0});
+    call_init(&call, "sleep 60000");
+    call_begin(&call, &busy);
+    run_for(fixture, 20);
+    fixture->worker = worker_free(fixture->worker);
+    run_for(fixture, 50);
+    assert_int_equal(call.responses, 0);
+    assert_int_equal(busy.gone + idle.gone + creating.gone + failing.gone, 0);
+    call_deinit(&call);
+}
+
+static void test_many_environments_at_once(void **state)
+{
+    enum { COUNT = 20 };
+    struct fixture *fixture = *state;
+    struct subject subjects[COUNT] = {0};
+    struct call calls[COUNT];
+
+    for (int i = 0; i < COUNT; i++) {
+        subjects[i].invoke_when_ready = &calls[i];
+        call_init(&calls[i], i % 3 == 0 ? "exit 1" : i % 3 == 1 ? "sleep 100" : "hello");
+        start(fixture, &subjects[i], (struct options){0});
+    }
+    for (int i = 0; i < COUNT; i++)
+        RUN_UNTIL(fixture, calls[i].ends);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(calls[i].responses, 1);
+        assert_int_equal(calls[i].function_error, i % 3 == 0);
+        call_deinit(&calls[i]);
+        environment_retire(subjects[i].environment);
+    }
+    RUN_UNTIL(fixture, worker_environment_count(fixture->worker) == 0);
+}
+
+#ifndef WORKER_TEST_REAL
+
+/* --- tests that need a hand on the launcher -------------------------------------------------------------------------
+ */
+
+static void test_idle_environment_is_frozen_after_the_grace_and_thawed_before_the_event(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+
+    start_ready(fixture, &subject, (struct options){0});
+    assert_int_equal(launcher_fake_frozen(fixture->launcher, 1), 0);
+    for (int i = 0; i < 15; i++) { /* busier than the grace: never frozen */
+        expect_echo(fixture, &subject, "sleep 5", "slept");
+        run_for(fixture, 10);
+        assert_int_equal(launcher_fake_frozen(fixture->launcher, 1), 0);
+    }
+    run_for(fixture, 150);
+    assert_int_equal(launcher_fake_frozen(fixture->launcher, 1), '1');
+    expect_echo(fixture, &subject, "hello", "hello");
+    assert_int_equal(launcher_fake_frozen(fixture->launcher, 1), '0');
+    run_for(fixture, 150);
+    assert_int_equal(launcher_fake_frozen(fixture->launcher, 1), '1');
+    retire(fixture, &subject);
+}
+
+static void test_full_launcher_socket_only_delays(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    start(fixture, &subject, (struct options){0});
+    launcher_fake_refuse(fixture->launcher, 2);
+    RUN_UNTIL(fixture, subject.ready);
+    launcher_fake_refuse(fixture->launcher, 5); /* limit_cpu is given up for the reset */
+    run_call(fixture, &subject, &call, "exit 1");
+    assert_error(&call, "Runtime.ExitError", "Runtime exited with error: exit status 1");
+    call_deinit(&call);
+    expect_echo(fixture, &subject, "hello", "hello");
+    launcher_fake_refuse(fixture->launcher, 3);
+    retire(fixture, &subject);
+}
+
+static void test_refused_start_leaves_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct environment_spec spec = {.account = "000000000000",
+                                          .region = "us-east-1",
+                                          .function_name = "shop",
+                                          .version = "1",
+                                          .runtime = "provided.al2",
+                                          .handler = "x",
+                                          .memory_mib = 128,
+                                          .timeout_s = 1,
+                                          .tmp_mib = 512,
+                                          .task_dir = "/",
+                                          .log_group = "/aws/lambda/shop"};
+    struct environment *environment;
+
+    launcher_fake_refuse(fixture->launcher, 1);
+    assert_int_equal(worker_start_environment(fixture->worker, &spec, &environment_events, NULL, &environment),
+                     -EAGAIN);
+    assert_int_equal(worker_environment_count(fixture->worker), 0);
+}
+
+static void test_sandbox_that_cannot_be_made_is_a_fault(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+
+    launcher_fake_fail_create(fixture->launcher);
+    start(fixture, &subject, (struct options){0});
+    RUN_UNTIL(fixture, subject.gone);
+    assert_int_equal(subject.ready, 0);
+    assert_true(subject.has_fault);
+    assert_int_equal(subject.fault.error, ENOSPC);
+}
+
+static void test_sandbox_that_ends_by_itself_is_a_fault_and_an_error(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+
+    start_ready(fixture, &subject, (struct options){0});
+    call_init(&call, "sleep 60000");
+    call_begin(&call, &subject);
+    run_for(fixture, 30);
+    launcher_fake_end_sandbox(fixture->launcher, 1);
+    RUN_UNTIL(fixture, subject.gone);
+    assert_true(call.function_error);
+    assert_int_equal(call.ends, 1);
+    assert_true(subject.has_fault);
+    call_deinit(&call);
+}
+
+static void test_lost_launcher_ends_everything(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject busy = {0}, idle = {0};
+    struct call call;
+
+    start_ready(fixture, &busy, (struct options){0});
+    start_ready(fixture, &idle, (struct options){0});
+    call_init(&call, "sleep 60000");
+    call_begin(&call, &busy);
+    run_for(fixture, 30);
+    launcher_fake_die(fixture->launcher);
+    RUN_UNTIL(fixture, fixture->lost);
+    assert_int_equal(call.ends, 1);
+    assert_true(call.function_error);
+    assert_int_equal(busy.gone + idle.gone, 2);
+    assert_true(idle.has_fault);
+    call_deinit(&call);
+}
+
+#else
+
+/* --- tests that need a real sandbox ---------------------------------------------------------------------------------
+ */
+
+static void test_tmp_is_kept_over_a_reset(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0}, other = {0};
+    struct call call;
+
+    start_ready(fixture, &subject, (struct options){0});
+    expect_echo(fixture, &subject, "kept mark", "missing");
+    expect_echo(fixture, &subject, "keep mark", "there");
+    run_call(fixture, &subject, &call, "exit 1");
+    call_deinit(&call);
+    expect_echo(fixture, &subject, "kept mark", "there");
+    start_ready(fixture, &other, (struct options){0});
+    expect_echo(fixture, &other, "kept mark", "missing");
+    retire(fixture, &subject);
+    retire(fixture, &other);
+}
+
+static void test_frozen_environment_thaws_for_its_event(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+
+    start_ready(fixture, &subject, (struct options){0});
+    for (int i = 0; i < 3; i++) {
+        run_for(fixture, 250);
+        expect_echo(fixture, &subject, "hello", "hello");
+    }
+    run_for(fixture, 250);
+    retire(fixture, &subject); /* a frozen one can be killed */
+}
+
+static void test_out_of_memory_is_killed_and_named(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct call call;
+    CLEANUP(buffer_deinit) struct buffer log = BUFFER_INIT;
+    const char *at;
+
+    start_ready(fixture, &subject, (struct options){.memory_mib = 128});
+    run_call(fixture, &subject, &call, "memory 400");
+    assert_error(&call, "Runtime.ExitError", "Runtime exited with error: signal: killed");
+    call_deinit(&call);
+    expect_echo(fixture, &subject, "hello", "hello");
+    retire(fixture, &subject);
+    log = read_log(fixture);
+    at = log.data;
+    assert_follows(&at, "\tStatus: error\tError Type: Runtime.OutOfMemory\n");
+}
+
+#endif
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        CASE(test_environment_answers_again_and_again),
+        CASE(test_response_comes_before_the_environment_is_free),
+        CASE(test_next_invocation_may_come_from_inside_on_end),
+        CASE(test_event_comes_with_its_headers),
+        CASE(test_trace_id_is_made_when_the_caller_has_none),
+        CASE(test_owned_event_is_moved_out),
+        CASE(test_process_sees_the_recorded_variables),
+        CASE(test_log_and_tail_have_the_recorded_lines),
+        CASE(test_provisioned_init_is_reported_and_has_its_own_limit),
+        CASE(test_function_error_is_passed_on_as_posted),
+        CASE(test_exit_is_reported_and_the_next_invocation_starts_clean),
+        CASE(test_timeout_is_answered_in_time_and_memory_is_gone),
+        CASE(test_time_spent_idle_does_not_count),
+        CASE(test_answer_then_exit_is_an_answer),
+        CASE(test_answer_that_never_asks_for_more_times_out_quietly),
+        CASE(test_second_answer_is_refused),
+        CASE(test_misuse_is_refused_and_harmless),
+        CASE(test_too_large_answer_leaves_the_environment_usable),
+        CASE(test_largest_answer_passes),
+        CASE(test_wrong_response_mode_is_refused),
+        CASE(test_torn_answer_is_an_error_and_the_runtime_goes_on),
+        CASE(test_runtime_may_reconnect_while_idle),
+        CASE(test_orphans_die_with_the_reset),
+        CASE(test_runtime_that_dies_while_idle_is_replaced),
+        CASE(test_posted_init_error_goes_to_the_next_caller),
+        CASE(test_exit_in_init_goes_to_the_next_caller),
+        CASE(test_second_init_may_succeed_within_the_invocation),
+        CASE(test_slow_init_is_cut_and_done_again_under_the_functions_timeout),
+        CASE(test_init_that_never_ends_times_out_for_the_caller),
+        CASE(test_missing_bootstrap_is_an_invalid_entrypoint),
+        CASE(test_unusable_bootstrap_is_an_invalid_entrypoint),
+        CASE(test_unsupported_runtime_says_so),
+        CASE(test_invocation_may_be_given_from_inside_on_ready),
+        CASE(test_flood_does_not_starve_others_nor_grow),
+        CASE(test_much_output_is_all_in_the_log),
+        CASE(test_retire_while_busy_lets_the_invocation_finish),
+        CASE(test_retire_while_failing_ends_once),
+        CASE(test_kill_while_busy_ends_with_an_error),
+        CASE(test_kill_and_retire_from_inside_on_response),
+        CASE(test_retire_and_kill_at_once_after_the_start),
+        CASE(test_worker_may_end_in_any_state),
+        CASE(test_many_environments_at_once),
+#ifndef WORKER_TEST_REAL
+        CASE(test_idle_environment_is_frozen_after_the_grace_and_thawed_before_the_event),
+        CASE(test_full_launcher_socket_only_delays),
+        CASE(test_refused_start_leaves_nothing),
+        CASE(test_sandbox_that_cannot_be_made_is_a_fault),
+        CASE(test_sandbox_that_ends_by_itself_is_a_fault_and_an_error),
+        CASE(test_lost_launcher_ends_everything),
+#else
+        CASE(test_tmp_is_kept_over_a_reset),
+        CASE(test_frozen_environment_thaws_for_its_event),
+        CASE(test_out_of_memory_is_killed_and_named),
+#endif
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
