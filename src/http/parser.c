@@ -4,7 +4,8 @@
  * head. Bodies need no library: with a length they are counted, and chunks are decoded by chunk.c.
  *
  * The checks afterwards are those where the libraries are lenient, or differ from each other or between builds
- * (http_parser may be compiled without its strict mode): RFC 9112 sections 2.2, 3, 5.1, 5.2, 6.1 and 6.3.
+ * (http_parser may be compiled without its strict mode, as Debian's is): RFC 9112 sections 2.2, 3, 5.1, 5.2, 6.1
+ * and 6.3.
  */
 #include "http/parser.h"
 
@@ -206,7 +207,7 @@ static int on_value(parser_library *library, const char *at, size_t length)
 
 /* --- judging ---------------------------------------------------------------------------------------------------- */
 
-/* Every line ends with CRLF, and none starts with a blank (RFC 9112, 2.2 and 5.2: obs-fold). */
+/* Every line ends with CRLF, holds no other CR, and starts with no blank (RFC 9112, 2.2 and 5.2: obs-fold). */
 static bool lines_are_sound(struct span head)
 {
     const char *at = head.data;
@@ -214,11 +215,33 @@ static bool lines_are_sound(struct span head)
 
     while (at < end) {
         const char *lf = memchr(at, '\n', (size_t)(end - at));
-        if (!lf || lf == at || lf[-1] != '\r' || *at == ' ' || *at == '\t')
+        if (!lf || memchr(at, '\r', (size_t)(lf - at)) != lf - 1 || *at == ' ' || *at == '\t')
             return false;
         at = lf + 1;
     }
     return true;
+}
+
+/* What follows the target, as far as it has come. */
+static struct span after_target(const struct parser *parser)
+{
+    return span_slice(buffer_span(&parser->head), parser->target + parser->target_length, parser->head.length);
+}
+
+/* METHOD SP target SP HTTP/1.x CRLF, each blank once, with nothing before it but empty lines. */
+static bool request_line_is_sound(const struct parser *parser)
+{
+    struct span before = span_slice(buffer_span(&parser->head), 0, parser->target);
+    struct span after = after_target(parser);
+    size_t method_length = parser->method.length + 1;
+
+    if (before.length < method_length || before.data[before.length - 1] != ' ' ||
+        memcmp(before.data + before.length - method_length, parser->method.data, parser->method.length) != 0)
+        return false;
+    for (size_t i = 0; i < before.length - method_length; i++)
+        if (before.data[i] != '\r' && before.data[i] != '\n')
+            return false;
+    return span_starts_with(after, SPAN(" HTTP/1.")) && after.length > 10 && after.data[9] == '\r';
 }
 
 static void split_query(struct parser *parser, struct span target)
@@ -334,6 +357,19 @@ static int judge_fields(struct parser *parser, struct framing *framing)
     return 0;
 }
 
+/* HTTP/2.0 and 1.2 are versions we do not speak, the rest is noise. */
+static int refusal_of_version(const struct parser *parser)
+{
+    struct span after = after_target(parser);
+    bool major = span_starts_with(after, SPAN(" HTTP/")) && after.length > 6;
+    bool minor = span_starts_with(after, SPAN(" HTTP/1.")) && after.length > 8;
+
+    if ((major && after.data[6] >= '2' && after.data[6] <= '9') ||
+        (minor && after.data[8] >= '2' && after.data[8] <= '9'))
+        return 505;
+    return 400;
+}
+
 static int judge(struct parser *parser)
 {
     struct framing framing = {0};
@@ -342,12 +378,12 @@ static int judge(struct parser *parser)
 
     parser->minor_version = parser->library.http_minor;
     parser->content_length = -1;
-    if (major != 1 || parser->minor_version > 1)
-        return major ? 505 : 400;
     parser->method = span_from(library_method(&parser->library));
+    if (major != 1 || parser->minor_version > 1)
+        return refusal_of_version(parser);
     if (span_equal(parser->method, SPAN("CONNECT")))
         return 501;
-    if (!lines_are_sound(buffer_span(&parser->head)) || !split_target(parser))
+    if (!request_line_is_sound(parser) || !lines_are_sound(buffer_span(&parser->head)) || !split_target(parser))
         return 400;
     status = judge_fields(parser, &framing);
     if (status)
@@ -364,18 +400,6 @@ static int judge(struct parser *parser)
     parser->keep_alive = !framing.closes && (parser->minor_version == 1 || framing.keeps);
     parser->expects_continue &= parser->minor_version == 1;
     return 0;
-}
-
-/* `line` ends with the byte the library did not like. HTTP/2 and later are another protocol, the rest is noise. */
-static int refusal_of_version(struct span line)
-{
-    static const struct span prefix = {"HTTP/", 5};
-    ptrdiff_t at = -1;
-
-    for (size_t i = 0; i + prefix.length < line.length; i++)
-        if (memcmp(line.data + i, prefix.data, prefix.length) == 0)
-            at = (ptrdiff_t)(i + prefix.length);
-    return at >= 0 && line.data[at] >= '1' && line.data[at] <= '9' ? 505 : 400;
 }
 
 static int refuse(struct parser *parser, int status)
@@ -439,12 +463,12 @@ int parser_execute(struct parser *parser, const char *data, size_t length, size_
     if (parser->head.length + consumed > limit)
         return refuse(parser, 431);
     if (result == LIBRARY_BAD_METHOD)
-        return refuse(parser, consumed < length && token_bytes[(unsigned char)data[consumed]] ? 501 : 400);
+        return refuse(parser, consumed < length && data[consumed] >= 'A' && data[consumed] <= 'Z' ? 501 : 400);
     r = buffer_append(&parser->head, data, result == LIBRARY_BAD_VERSION ? MIN(consumed + 1, length) : consumed);
     if (r < 0)
         return r;
     if (result == LIBRARY_BAD_VERSION)
-        return refuse(parser, refusal_of_version(buffer_span(&parser->head)));
+        return refuse(parser, refusal_of_version(parser));
     if (result == LIBRARY_BAD)
         return refuse(parser, 400);
     if (result == LIBRARY_MORE)
