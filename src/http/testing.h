@@ -1,0 +1,91 @@
+/*
+ * For the tests of http only: a server on a port of its own with a handler that does what the path says, and raw
+ * client sockets driven from the same thread.
+ *
+ * Paths: /echo answers with the body; /park keeps the request in `parked`; /early answers 403 in on_headers;
+ * /limit/N sets the body limit to N and echoes; /empty answers 204; /close answers with Connection: close;
+ * /stream starts an answer and keeps the request in `parked`; /length likewise, with Content-Length: 10.
+ */
+#pragma once
+
+#include "base/buffer.h"
+#include "http/server.h"
+
+enum { PARKED_MAX = 1100 };
+
+struct service {
+    uv_loop_t loop;
+    uv_timer_t tick; /* bounds each wait, so that conditions are looked at again */
+    struct http_server *server;
+    struct http_listener *listener;
+    struct http_request *parked[PARKED_MAX];
+    size_t parked_count;
+    size_t heads;    /* calls of on_headers */
+    size_t requests; /* of on_request */
+    size_t gones;
+    size_t drains;
+    size_t accepts;
+    bool refuses_accept;
+    bool names_refusals; /* refuse puts JSON */
+};
+
+/* config.loop is filled in. Without `listens` there is a server alone. */
+void service_start(struct service *service, const struct http_server_config *config, bool listens);
+/* Frees the server, ends the loop and checks that nothing is left open. */
+void service_stop(struct service *service);
+/* One turn of the loop: at most a millisecond's wait. */
+void service_turn(struct service *service);
+uint16_t service_port(const struct service *service);
+extern const struct http_handler service_handler;
+
+/* Turns the loop until `condition` holds; fails the test after five seconds. */
+#define wait_until(service, condition)                                \
+    do {                                                              \
+        uint64_t end_ = uv_hrtime() + 5000000000;                     \
+        while (!(condition)) {                                        \
+            if (uv_hrtime() > end_)                                   \
+                fail_msg("still not true after 5 s: %s", #condition); \
+            service_turn(service);                                    \
+        }                                                             \
+    } while (0)
+
+/* Turns the loop for a while, for what must not happen. */
+void service_linger(struct service *service, unsigned ms);
+
+struct peer {
+    int fd;
+    struct buffer in; /* received and not yet read as a response */
+    bool ended;       /* orderly end received */
+    int error;        /* errno of the last failed send or receive */
+};
+
+struct peer peer_connect(struct service *service);
+struct peer peer_of_fd(int fd);
+void peer_close(struct peer *peer);
+/* Closes so that the other side gets a reset. */
+void peer_reset(struct peer *peer);
+/* Receives what is there, without waiting. */
+void peer_receive(struct peer *peer);
+/* Sends all, turning the loop as needed. False when the connection failed before. */
+bool peer_send(struct service *service, struct peer *peer, struct span bytes);
+bool peer_send_text(struct service *service, struct peer *peer, const char *text);
+
+struct response {
+    int status;
+    struct buffer head; /* status line and fields */
+    struct buffer body; /* decoded */
+};
+
+void response_deinit(struct response *response);
+/* Waits for the next response. Fails the test without one. */
+struct response peer_response(struct service *service, struct peer *peer);
+/* The answer to a HEAD request. */
+struct response peer_head_response(struct service *service, struct peer *peer);
+/* 100 Continue. */
+struct response peer_interim_response(struct service *service, struct peer *peer);
+/* Waits for the end of the connection; true when it was orderly. */
+bool peer_wait_end(struct service *service, struct peer *peer);
+bool response_has(const struct response *response, const char *text);
+
+/* Sends and checks the status; the response is dropped. */
+void assert_answer(struct service *service, struct peer *peer, const char *request, int status);
