@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <time.h>
 
+enum { CLOCK_YEAR_MAX = 2261 }; /* the last whole one whose nanoseconds fit in int64_t */
+
 static int64_t clock_ns(clockid_t clock)
 {
     struct timespec now;
@@ -80,7 +82,8 @@ int clock_parse_amz(struct span text, int64_t *ret_wall_ns)
         digits(text, 6, 8, &parts.tm_mday) < 0 || digits(text, 9, 11, &parts.tm_hour) < 0 ||
         digits(text, 11, 13, &parts.tm_min) < 0 || digits(text, 13, 15, &parts.tm_sec) < 0)
         return -EINVAL;
-    if (parts.tm_year < 1970 || parts.tm_hour > 23 || parts.tm_min > 59 || parts.tm_sec > 59)
+    if (parts.tm_year < 1970 || parts.tm_year > CLOCK_YEAR_MAX || parts.tm_hour > 23 || parts.tm_min > 59 ||
+        parts.tm_sec > 59)
         return -EINVAL;
     parts.tm_year -= 1900;
     parts.tm_mon -= 1;

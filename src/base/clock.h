@@ -25,5 +25,5 @@ const char *clock_format_lambda(int64_t wall_ns, char text[CLOCK_ISO_BYTES]);
 const char *clock_format_iso(int64_t wall_ns, char text[CLOCK_ISO_BYTES]);
 /* "20260102T030405Z", the form of X-Amz-Date. Returns `text`. */
 const char *clock_format_amz(int64_t wall_ns, char text[CLOCK_ISO_BYTES]);
-/* The reverse of clock_format_amz: -EINVAL unless exactly that form and a real date. */
+/* The reverse of clock_format_amz: -EINVAL unless exactly that form and a real date before 2262. */
 int clock_parse_amz(struct span text, int64_t *ret_wall_ns) MUST_USE;

@@ -8,9 +8,12 @@ int base64_encode(struct span bytes, struct buffer *buffer)
 {
     const unsigned char *in = (const unsigned char *)bytes.data;
     size_t left = bytes.length;
-    int r = buffer_reserve(buffer, (left + 2) / 3 * 4);
     char *out;
+    int r;
 
+    if (!left)
+        return 0;
+    r = buffer_reserve(buffer, (left + 2) / 3 * 4);
     if (r < 0)
         return r;
     out = buffer->data + buffer->length;

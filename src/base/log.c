@@ -4,25 +4,31 @@
 #include "base/clock.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 static const char *const level_names[] = {"debug", "info", "warning", "error"};
 
-static size_t json_escape(char *out, size_t room, const char *text)
+/*
+ * The text as it goes between quotes in JSON: quotes, backslashes and control characters escaped. The text format only
+ * escapes the last, so that no name from outside can forge a line or steer a terminal. Cut where the room ends.
+ */
+static void escape(char *out, size_t room, const char *text, bool quotes)
 {
     size_t length = 0;
 
     for (; *text && length + 7 < room; text++) {
         unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
+        if (quotes && (c == '"' || c == '\\'))
             out[length++] = '\\', out[length++] = (char)c;
+        else if (c == '\n')
+            out[length++] = '\\', out[length++] = 'n';
         else if (c < 0x20)
             length += (size_t)snprintf(out + length, room - length, "\\u%04x", c);
         else
             out[length++] = (char)c;
     }
     out[length] = '\0';
-    return length;
 }
 
 void log_event(const struct log *log, enum log_level level, const char *format, ...)
@@ -40,13 +46,12 @@ void log_event(const struct log *log, enum log_level level, const char *format, 
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     clock_format_iso(clock_wall_ns(), when);
-    if (log->format == LOG_FORMAT_JSON) {
-        json_escape(escaped, sizeof(escaped), text);
+    escape(escaped, sizeof(escaped), text, log->format == LOG_FORMAT_JSON);
+    if (log->format == LOG_FORMAT_JSON)
         length = snprintf(line, sizeof(line), "{\"time\":\"%s\",\"level\":\"%s\",\"message\":\"%s\"}\n", when,
                           level_names[level], escaped);
-    } else {
-        length = snprintf(line, sizeof(line), "%s %s %s\n", when, level_names[level], text);
-    }
+    else
+        length = snprintf(line, sizeof(line), "%s %s %s\n", when, level_names[level], escaped);
     if (length > 0) {
         ssize_t written = write(log->fd, line, MIN((size_t)length, sizeof(line) - 1));
         (void)written; /* nowhere left to complain */

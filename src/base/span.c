@@ -34,7 +34,7 @@ bool span_starts_with(struct span s, struct span prefix)
 
 bool span_ends_with(struct span s, struct span suffix)
 {
-    return s.length >= suffix.length && span_equal(span_of(s.data + s.length - suffix.length, suffix.length), suffix);
+    return s.length >= suffix.length && span_equal(span_slice(s, s.length - suffix.length, s.length), suffix);
 }
 
 struct span span_trim(struct span s)

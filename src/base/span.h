@@ -38,7 +38,8 @@ static inline bool span_equal(struct span a, struct span b)
 
 static inline struct span span_slice(struct span s, size_t from, size_t to)
 {
-    return (struct span){s.data + from, to - from};
+    /* Adding even 0 to NULL is undefined. */
+    return (struct span){from ? s.data + from : s.data, to - from};
 }
 
 /* ASCII case only. */
