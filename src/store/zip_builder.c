@@ -110,6 +110,8 @@ void zip_build_zeros(struct buffer *zip, const char *name, uint64_t bytes, bool 
     if (r == ARCHIVE_OK && zip64)
         r = archive_write_set_format_option(archive, "zip", "zip64", "1");
     if (r == ARCHIVE_OK)
+        r = archive_write_set_bytes_in_last_block(archive, 1); /* no padding as on a tape */
+    if (r == ARCHIVE_OK)
         r = archive_write_open(archive, zip, NULL, write_to_buffer, NULL);
     archive_entry_set_pathname(entry, name);
     archive_entry_set_filetype(entry, AE_IFREG);
