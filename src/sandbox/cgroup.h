@@ -25,7 +25,7 @@ struct cgroup_host {
     int roots[CGROUP_TREES];       /* directory descriptors; -1 where there is no such tree */
     bool on_unified[CGROUP_TREES]; /* the controller is served by the unified tree */
     char base[64];                 /* "kiln/<instance>" */
-    int create_flags;              /* O_CREAT for tests on a plain directory, else 0 */
+    int create_flags;              /* O_CREAT | O_TRUNC for tests on a plain directory, else 0 */
 };
 
 /* What a sandbox may use. */

@@ -115,9 +115,13 @@ static int open_null(struct init *init)
     return 0;
 }
 
+/* What the launcher ignores a function must not inherit as ignored. */
 static int open_signals(struct init *init)
 {
     sigset_t set;
+
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL); /* refused for SIGKILL and SIGSTOP */
 
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
@@ -156,6 +160,7 @@ static int start_shell(struct init *init, struct fault *fault)
     const int keep[] = {config->socket, config->cgroups[0], config->cgroups[1], config->cgroups[2]};
     int r;
 
+    prctl(PR_SET_NAME, "kiln-init", 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     r = close_all_but(keep, ARRAY_SIZE(keep));
     init->socket = config->socket;

@@ -175,6 +175,7 @@ void memory_watch_deinit(struct memory_watch *watch)
     cleanup_close(&watch->threshold_fd);
     cleanup_close(&watch->pressure_fd);
     cleanup_close(&watch->control_fd);
+    cleanup_close(&watch->retired_fd);
 }
 
 /* Empties the eventfds; memory.events is acknowledged by reading it from the start. */
@@ -202,7 +203,8 @@ static int renew(struct memory_watch *watch, uint64_t threshold)
 
     if (fd < 0)
         return -errno;
-    close(watch->threshold_fd);
+    cleanup_close(&watch->retired_fd);
+    watch->retired_fd = watch->threshold_fd;
     watch->threshold_fd = fd;
     watch->registered = 0;
     for (int i = 0; r == 0 && i < LADDER; i++)

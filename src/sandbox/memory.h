@@ -22,16 +22,19 @@ struct memory_watch {
     int pressure_fd;     /* v1: eventfd; v2: memory.events, POLLPRI */
     int control_fd;      /* v1: cgroup.event_control; v2: memory.high */
     uint64_t armed;      /* the highest threshold set */
+    int retired_fd;      /* see MEMORY_RENEWED; else -1 */
     unsigned registered; /* v1: thresholds on the eventfd; they cannot be taken back one by one */
 };
 
-#define MEMORY_WATCH_INIT ((struct memory_watch){0, -1, -1, -1, -1, -1, -1, 0, 0})
+#define MEMORY_WATCH_INIT ((struct memory_watch){0, -1, -1, -1, -1, -1, -1, 0, -1, 0})
 
 /* From memory_check. */
 enum memory_verdict {
     MEMORY_FINE = 0,
     MEMORY_EXCEEDED = 1,
-    MEMORY_RENEWED = 2, /* fine, and threshold_fd is a new file: to be polled anew */
+    /* Fine, and threshold_fd is a new file: to be polled anew. retired_fd is the old one: to be closed by the caller.
+     */
+    MEMORY_RENEWED = 2,
 };
 
 /* Figures of one moment, bytes. */

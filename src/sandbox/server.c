@@ -136,6 +136,16 @@ static int watch(struct server *server, int fd, uint32_t events, struct source *
     return epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
+/*
+ * Closing a descriptor does not end its events: an init that was cloned a moment ago may hold a copy until it has
+ * closed what it does not need, and epoll follows the file, not the number.
+ */
+static void unwatch(struct server *server, int fd)
+{
+    if (fd >= 0)
+        epoll_ctl(server->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
 /* ---- to the daemon ---- */
 
 static void outgoing_free(struct outgoing *outgoing)
@@ -271,8 +281,12 @@ static struct sandbox *sandbox_new(void)
 }
 
 /* Gives back what a process that is gone held. Cgroups and slot are left. */
-static void sandbox_close(struct sandbox *sandbox)
+static void sandbox_close(struct server *server, struct sandbox *sandbox)
 {
+    unwatch(server, sandbox->pidfd);
+    unwatch(server, sandbox->socket);
+    unwatch(server, sandbox->memory.threshold_fd);
+    unwatch(server, sandbox->memory.pressure_fd);
     cleanup_close(&sandbox->pidfd);
     cleanup_close(&sandbox->socket);
     cleanup_close(&sandbox->output);
@@ -380,7 +394,7 @@ static void abandon(struct server *server, struct sandbox *sandbox)
         syscall(SYS_pidfd_send_signal, sandbox->pidfd, SIGKILL, NULL, 0);
         waitpid(sandbox->pid, NULL, 0);
     }
-    sandbox_close(sandbox);
+    sandbox_close(server, sandbox);
     sandbox->state = SANDBOX_REMOVING;
     list_push_back(&server->removing, &sandbox->link);
 }
@@ -756,7 +770,7 @@ static void on_init(struct server *server, struct sandbox *sandbox)
         if (r == -EAGAIN)
             return;
         if (r < 0) {
-            epoll_ctl(server->epoll, EPOLL_CTL_DEL, sandbox->socket, NULL); /* the pidfd follows */
+            unwatch(server, sandbox->socket); /* the pidfd follows */
             return;
         }
         on_init_message(server, sandbox, length, &fds);
@@ -805,7 +819,7 @@ static void on_pidfd(struct server *server, struct sandbox *sandbox)
     sandbox->state = SANDBOX_REMOVING;
     list_remove(&sandbox->link);
     list_push_back(&server->removing, &sandbox->link);
-    sandbox_close(sandbox);
+    sandbox_close(server, sandbox);
     try_remove(server, sandbox);
 }
 
@@ -814,8 +828,11 @@ static void on_memory(struct server *server, struct sandbox *sandbox)
     struct message_writer writer;
     int r = memory_check(&sandbox->memory);
 
-    if (r == MEMORY_RENEWED)
+    if (r == MEMORY_RENEWED) {
+        unwatch(server, sandbox->memory.retired_fd);
+        cleanup_close(&sandbox->memory.retired_fd);
         r = watch(server, sandbox->memory.threshold_fd, EPOLLIN, &sandbox->memory_source);
+    }
     if (r < 0) {
         end_sandbox(server, sandbox);
         return;
