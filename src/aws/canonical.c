@@ -79,14 +79,10 @@ static void put_path_s3(struct writer *writer, struct span path)
     }
 }
 
-static void put_path_encoded(struct writer *writer, struct span path)
+static void put_segment(struct writer *writer, struct span segment)
 {
-    for (size_t i = 0; i < path.length; i++) {
-        if (path.data[i] == '/')
-            put(writer, '/');
-        else
-            put_encoded(writer, (unsigned char)path.data[i]);
-    }
+    for (size_t i = 0; i < segment.length; i++)
+        put_encoded(writer, (unsigned char)segment.data[i]);
 }
 
 /* Without empty and "." segments, and ".." taking the one before with it; a slash at the end stays. */
@@ -105,7 +101,7 @@ static void put_path_normalised(struct writer *writer, struct span path)
             continue;
         }
         put(writer, '/');
-        put_path_encoded(writer, segment);
+        put_segment(writer, segment);
     }
     if (writer->length == start || path.data[path.length - 1] == '/')
         put(writer, '/');
@@ -118,8 +114,6 @@ static void put_path(struct writer *writer, struct span path, enum sigv4_flavour
         put(writer, '/');
     else if (flavour == SIGV4_S3)
         put_path_s3(writer, path);
-    else if (flavour == SIGV4_NOT_NORMALISED)
-        put_path_encoded(writer, path);
     else
         put_path_normalised(writer, path);
 }

@@ -113,9 +113,6 @@ static int store_setting(struct reader *reader, size_t setting, struct span valu
 {
     char *copy;
 
-    if (memchr(value.data, '\0', value.length))
-        return fault_set(reader->fault, EINVAL, "%s:%u: %s holds a NUL byte", reader->name, reader->line,
-                         setting_names[setting]);
     if (setting == SETTING_ACCOUNT && value.length && !arn_is_account_id(value))
         return fault_set(reader->fault, EINVAL, "%s:%u: aws_account_id must be 12 digits, not '%.*s'", reader->name,
                          reader->line, SPAN_ARG(value));
@@ -151,6 +148,8 @@ static int read_line(struct reader *reader, struct span line)
 
     if (line.length && line.data[line.length - 1] == '\r')
         line.length--;
+    if (span_find(line, '\0') >= 0)
+        return fault_set(reader->fault, EINVAL, "%s:%u: a NUL byte", reader->name, reader->line);
     text = span_trim(line);
     if (!text.length || text.data[0] == '#' || text.data[0] == ';')
         return 0;

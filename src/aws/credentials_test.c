@@ -41,7 +41,7 @@ static void test_settings_must_be_key_and_value(void **state)
     (void)state;
     assert_refused(SPAN("[dev]\naws_access_key_id\n"), "creds:2: expected 'key = value'");
     assert_refused(SPAN("[dev]\r\n= A\r\n"), "creds:2: no key before '='");
-    assert_refused(SPAN("[dev]\naws_access_key_id = A\0B\n"), "creds:2: aws_access_key_id holds a NUL byte");
+    assert_refused(SPAN("[dev]\naws_access_key_id = A\0B\n"), "creds:2: a NUL byte");
     assert_refused(SPAN("[dev]\naws_account_id = 1111\n"), "creds:2: aws_account_id must be 12 digits, not '1111'");
 }
 

@@ -642,7 +642,7 @@ int sigv4_verify(struct sigv4_verifier *verifier, const struct sigv4_request *re
     };
     static int (*const steps[])(struct check *) = {check_form,  check_key,  check_timestamp,
                                                    check_scope, check_time, check_signed_headers};
-    struct span payload_hash;
+    struct span payload_hash = SPAN_NONE;
     int r = sigv4_parse(request, arena, ret_authorization);
 
     if (r < 0)

@@ -26,9 +26,8 @@ struct sigv4_request {
 };
 
 enum sigv4_flavour {
-    SIGV4_STANDARD,       /* the path is normalised and encoded once more: all services but S3 */
-    SIGV4_S3,             /* the path is encoded once and not normalised */
-    SIGV4_NOT_NORMALISED, /* encoded once more, not normalised: some published vectors */
+    SIGV4_STANDARD, /* the path is normalised and encoded once more: all services but S3 */
+    SIGV4_S3,       /* the path is encoded once and not normalised */
 };
 
 /* What a request says about who signed it. Members that were not there are empty. */
@@ -79,7 +78,7 @@ struct sigv4_policy {
     struct span service;           /* the one that must be in the scope; empty: any */
     struct span region;            /* likewise */
     enum sigv4_flavour flavour;    /* SIGV4_S3 when checking for S3 */
-    unsigned skew_minutes;         /* allowed clock difference; 0: 15 */
+    unsigned skew_minutes;         /* allowed clock difference; 0: 15. Lambda itself has answered "- 5 min." */
     bool unsigned_headers_allowed; /* do not insist that x-amz-* headers are signed */
 };
 
