@@ -4,7 +4,7 @@
 
 #include <arpa/inet.h>
 
-enum { POOL_MAX = 128, BODY_KEPT = 64 * 1024, OUT_KEPT = 4 * 1024 };
+enum { POOL_MAX = 256, BODY_KEPT = 8 * 1024, OUT_KEPT = 4 * 1024 };
 
 struct http_request *request_acquire(struct request_pool *pool, struct connection *connection)
 {

@@ -78,16 +78,26 @@ static void run_deferred(struct http_server *server)
         connection_run_deferred(connection);
 }
 
-static void retry_accepts(struct http_server *server)
+static struct http_listener *first_waiting(const struct http_server *server)
 {
-    if (!server->accept_waiting)
-        return;
-    server->accept_waiting = false;
     LIST_FOREACH (link, &server->listeners) {
         struct http_listener *listener = CONTAINER_OF(link, struct http_listener, of_server);
         if (listener->accept_waiting)
-            accept_next(listener);
+            return listener;
     }
+    return NULL;
+}
+
+/* Looks from the start each time: on_accept may close listeners. */
+static void retry_accepts(struct http_server *server)
+{
+    struct http_listener *listener;
+
+    if (!server->accept_waiting)
+        return;
+    server->accept_waiting = false;
+    while (!server->freed && !server->accept_waiting && (listener = first_waiting(server)))
+        accept_next(listener);
 }
 
 static void tell_stopped(struct http_server *server)
@@ -107,8 +117,7 @@ static void on_turn(uv_idle_t *handle)
     server->refs++;
     uv_idle_stop(handle);
     run_deferred(server);
-    if (!server->freed)
-        retry_accepts(server);
+    retry_accepts(server);
     if (!server->freed)
         tell_stopped(server);
     server_unref(server);
@@ -193,19 +202,12 @@ static void accept_next(struct http_listener *listener)
     struct http_server *server = listener->server;
 
     listener->accept_waiting = false;
-    if (server->connection_count >= server->config.connections && !evict_idle(server)) {
+    if (!listener->patient && server->connection_count >= server->config.connections && !evict_idle(server)) {
         listener->accept_waiting = server->accept_waiting = true;
     } else if (connection_accept(listener) < 0) {
         listener->accept_waiting = server->accept_waiting = true;
         wake_turn(server);
     }
-}
-
-/* Errors need nothing here: when descriptors run out, libuv closes the waiting connections with one it keeps back. */
-static void on_connection(uv_stream_t *stream, int status)
-{
-    if (status == 0)
-        accept_next(CONTAINER_OF((uv_tcp_t *)stream, struct http_listener, tcp));
 }
 
 static void stop_listening(struct http_listener *listener)
@@ -215,6 +217,21 @@ static void stop_listening(struct http_listener *listener)
     listener->listening = false;
     listener->accept_waiting = false;
     uv_close((uv_handle_t *)&listener->tcp, on_listener_handle_end);
+}
+
+/*
+ * When descriptors run out, libuv closes the waiting connections with one it keeps back, and nothing is to be done. But
+ * a socket that somebody else shares and has shut down (the launcher does, when an environment ends) fails every accept
+ * with EINVAL for good, and libuv would try for ever.
+ */
+static void on_connection(uv_stream_t *stream, int status)
+{
+    struct http_listener *listener = CONTAINER_OF((uv_tcp_t *)stream, struct http_listener, tcp);
+
+    if (status == 0)
+        accept_next(listener);
+    else if (status == UV_EINVAL)
+        stop_listening(listener);
 }
 
 /* For CLEANUP: ends one that was never handed out. */

@@ -60,7 +60,8 @@ struct http_server_config {
     unsigned body_timeout_ms;   /* longest silence while a body is due; 0: 30,000 */
     unsigned idle_timeout_ms;   /* a kept-alive connection between requests; 0: 75,000 */
     unsigned write_timeout_ms;  /* longest time a response makes no progress; 0: 60,000 */
-    unsigned connections;       /* at most this many at once; 0: 20,000. Past it the longest idle one makes room */
+    unsigned connections;       /* at most this many at once; 0: 20,000. Past it the longest idle one makes room,
+                                   and when none is idle the next waits; patient listeners are exempt */
     size_t drain_bytes;         /* read and dropped after an answer that came before the body's end; 0: 128 MiB */
     unsigned drain_timeout_ms;  /* and for at most this long; 0: 30,000 */
 };

@@ -346,6 +346,26 @@ static void test_adopted_listener_serves(void **state)
     http_listener_close(listener, false);
 }
 
+static void test_listener_shut_down_by_another_holder_does_not_spin(void **state)
+{
+    struct service *service = *state;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CLEANUP(cleanup_close) int shared = dup(fd);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct http_listener *listener;
+    struct peer peer;
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(fd, 5), 0);
+    assert_int_equal(http_server_adopt(service->server, fd, true, &service_handler, service, &listener), 0);
+    assert_int_equal(shutdown(shared, SHUT_RDWR), 0);
+    service_linger(service, 20); /* would never return */
+    peer = peer_connect(service);
+    assert_answer(service, &peer, "GET /echo HTTP/1.1\r\n" HOST "\r\n", 200);
+    peer_close(&peer);
+    http_listener_close(listener, false);
+}
+
 static void test_closing_a_listener_tells_parked_requests_on_a_later_turn(void **state)
 {
     struct service *service = *state;
@@ -717,6 +737,7 @@ int main(void)
         life_test(test_producer_is_told_to_pause_and_to_go_on),
         life_test(test_busy_port_and_bad_address_are_explained),
         life_test(test_only_a_listening_socket_is_adopted),
+        life_test(test_listener_shut_down_by_another_holder_does_not_spin),
         life_test(test_adopted_listener_serves),
         life_test(test_closing_a_listener_tells_parked_requests_on_a_later_turn),
         life_test(test_closing_a_listener_quietly_tells_nobody),

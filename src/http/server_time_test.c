@@ -266,11 +266,15 @@ static int listening_unix_socket(struct sockaddr_un *address, socklen_t *length)
     return fd;
 }
 
-/* A frozen runtime neither finishes its header or body nor reads its answer, and is not given up for it. */
+/* Callers, however many, cannot keep a runtime from connecting either. A frozen runtime neither finishes its header or
+ * body nor reads its answer, and is not given up for it. */
 static void test_patient_listener_waits_for_ever(void **state)
 {
-    const struct http_server_config config = {
-        .header_timeout_ms = 10, .body_timeout_ms = 10, .idle_timeout_ms = 10, .write_timeout_ms = 10};
+    const struct http_server_config config = {.header_timeout_ms = 10,
+                                              .body_timeout_ms = 10,
+                                              .idle_timeout_ms = 10,
+                                              .write_timeout_ms = 10,
+                                              .connections = 1};
     static const char *const beginnings[] = {"", "GET /echo HTT",
                                              "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\n1"};
     struct service service;
