@@ -207,11 +207,41 @@ static void test_making_a_server_without_memory_fails_cleanly(void **state)
     service_stop(&service);
 }
 
+/* What a request needs is kept from the one before. */
+static void test_warm_request_allocates_nothing(void **state)
+{
+    static const char request[] = "GET / HTTP/1.1\r\n" HOST "X-A: 1\r\nX-B: 2\r\n\r\n";
+    struct service service;
+    struct fault fault;
+    struct peer peer;
+
+    (void)state;
+    service_start(&service, NULL, false);
+    assert_int_equal(http_server_listen(service.server, "127.0.0.1", 0, &handler, NULL, &service.listener, &fault), 0);
+    peer = peer_connect(&service);
+    assert_answer(&service, &peer, request, 200);
+    memory.for_good = true;
+    memory.countdown = 0;
+    memory.failed = 0;
+    memory.armed = true;
+    assert_true(peer_send_text(&service, &peer, request));
+    for (size_t i = 0; i < 5; i++)
+        service_turn(&service);
+    memory.armed = false;
+    assert_int_equal(memory.failed, 0);
+    struct response response = peer_response(&service, &peer);
+    assert_int_equal(response.status, 200);
+    response_deinit(&response);
+    peer_close(&peer);
+    service_stop(&service);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_server_survives_one_failed_allocation),
         cmocka_unit_test(test_server_survives_a_time_without_memory),
+        cmocka_unit_test(test_warm_request_allocates_nothing),
         cmocka_unit_test(test_making_a_server_without_memory_fails_cleanly),
     };
 
