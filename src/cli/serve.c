@@ -305,7 +305,6 @@ static int build_frontend(struct serve *serve, struct fault *fault)
         .loop = &serve->loop,
         .log = &serve->log,
         .catalog = serve->catalog,
-        .code = serve->code,
         .worker = serve->worker,
         .concurrency = serve->options.concurrency,
         .unreserved_minimum = serve->options.unreserved_minimum,
@@ -335,23 +334,6 @@ static void describe_services(struct serve *serve)
     gateway_set_frontend(serve->gateway, serve->frontend);
 }
 
-static void on_missing_code(const char *sha256, void *context)
-{
-    struct serve *serve = context;
-
-    log_event(&serve->log, LOG_ERROR, "the code package %s is missing; functions that use it will fail", sha256);
-}
-
-static int load(struct serve *serve, struct fault *fault)
-{
-    int r = catalog_load(serve->catalog, fault);
-
-    if (r < 0)
-        return r;
-    r = code_sweep(serve->code, on_missing_code, serve);
-    return r < 0 ? fault_set(fault, -r, "cannot read the code packages: %s", strerror(-r)) : 0;
-}
-
 static int build(struct serve *serve, struct fault *fault)
 {
     int r = find_runtimes(serve, fault);
@@ -373,7 +355,7 @@ static int build(struct serve *serve, struct fault *fault)
     if (r == 0)
         r = build_frontend(serve, fault);
     if (r == 0)
-        r = load(serve, fault);
+        r = catalog_load(serve->catalog, fault);
     if (r < 0)
         return r;
     describe_services(serve);

@@ -4,14 +4,13 @@
  */
 #include "base/clock.h"
 #include "frontend/realm.h"
-#include "store/code.h"
 #include "worker/worker.h"
 
 struct frontend_environment {
     struct realm *realm;
     struct core_environment *core;
     struct environment *worker;
-    struct catalog_version_config *config; /* what it was made from */
+    struct catalog_version_config *config; /* what it was made from; keeps the package on disk */
     bool ready;
     struct list_link link; /* in the frontend's environment_list */
 };
@@ -19,10 +18,7 @@ struct frontend_environment {
 static void environment_free(struct frontend_environment *environment)
 {
     list_remove(&environment->link);
-    if (environment->config) {
-        code_release(environment->realm->frontend->config.code, environment->config->code_sha256);
-        catalog_version_config_unref(environment->config);
-    }
+    catalog_version_config_unref(environment->config);
     free(environment);
 }
 
@@ -102,11 +98,8 @@ int environments_start(struct core_environment *core, void *context)
     environment->realm = realm;
     environment->core = core;
     list_link_init(&environment->link);
-    r = code_retain(frontend->config.code, version->active->code_sha256);
-    if (r == 0) {
-        environment->config = catalog_version_config_ref(version->active);
-        r = start_worker(environment);
-    }
+    environment->config = catalog_version_config_ref(version->active);
+    r = start_worker(environment);
     if (r < 0) {
         log_event(frontend->config.log, LOG_ERROR, "an environment of function %s could not be started: %s",
                   version->function->name, strerror(-r));

@@ -13,7 +13,6 @@
 #include <uv.h>
 
 struct catalog;
-struct code_store;
 struct frontend;
 struct frontend_request;
 struct worker;
@@ -22,7 +21,6 @@ struct frontend_config {
     uv_loop_t *loop;
     const struct log *log;   /* borrowed */
     struct catalog *catalog; /* borrowed; frontend_new must come before catalog_load */
-    struct code_store *code; /* borrowed: environments hold their package */
     struct worker *worker;   /* borrowed */
     unsigned concurrency;    /* --concurrency */
     unsigned unreserved_minimum;
