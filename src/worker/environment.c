@@ -431,6 +431,7 @@ static void answer(struct environment *environment, struct buffer *payload, bool
 {
     struct invocation_result result = {.payload = buffer_take(payload), .function_error = function_error};
 
+    environment->torn_answer = false;
     result.duration_ns = environment->begin_ns ? clock_monotonic_ns() - environment->begin_ns : 0;
     environment->answered = true;
     if (environment->invocation->wants_log_tail && !environment->ended) {
@@ -614,7 +615,10 @@ void environment_on_torn_answer(struct environment *environment)
 {
     if (environment->state != ENVIRONMENT_BUSY || environment->answered)
         return;
-    fail_later(environment);
+    environment->torn_answer = true;
+    if (!environment->failure.set) /* it may be dying, which would be the better answer */
+        worker_start_limit(environment->worker, environment->worker->farewells, &environment->settle,
+                           clock_monotonic_ns());
 }
 
 /* --- failures concluded ------------------------------------------------------------------------------------------- */
@@ -671,7 +675,7 @@ static void conclude(struct environment *environment)
         fail_later(environment); /* the rest of an answer is still in its socket; the limit bounds this */
     } else if (environment->failure.set) {
         fail_invocation(environment);
-    } else if (!environment->answered) {
+    } else if (environment->torn_answer) {
         environment_refuse_answer(environment, "Runtime.TruncatedResponse",
                                   "The runtime's connection ended in the middle of its response");
     }

@@ -105,7 +105,7 @@ struct environment {
     int64_t init_ns;             /* for the first REPORT of an on-demand environment; -1 */
     struct http_request *next;   /* GET next, waiting for an event */
     struct http_request *upload; /* POST of the invocation's answer, body not complete */
-    bool upload_too_large;
+    bool torn_answer;            /* a body broke off and the settle limit runs */
     struct failure failure;
 
     /* the invocation */
@@ -148,7 +148,7 @@ struct worker {
     struct limit_set limits;
     struct limit_queue *graces;
     struct limit_queue *settles;
-    struct limit_queue *farewells; /* like settles, longer: the runtime has posted an Init error and will exit */
+    struct limit_queue *farewells; /* like settles, longer: the runtime is likely to exit by itself */
     struct limit_queue *retries;
     int64_t armed_ns; /* when the timer fires, LIMIT_NEVER when it is not set */
 

@@ -118,10 +118,8 @@ static void on_headers(struct http_request *request, void *context)
         respond_error(request, 413, "RequestEntityTooLarge", TOO_LARGE_FOR_RUNTIME);
         return;
     }
-    if (!environment->upload) {
+    if (!environment->upload)
         environment->upload = request;
-        environment->upload_too_large = false;
-    }
 }
 
 static void on_next(struct environment *environment, struct http_request *request)
@@ -204,20 +202,18 @@ static void on_request_gone(struct http_request *request, void *context)
     if (environment->upload != request)
         return;
     environment->upload = NULL;
-    if (environment->upload_too_large)
-        refuse_large_answer(environment);
-    else
-        environment_on_torn_answer(environment);
+    environment_on_torn_answer(environment);
 }
 
-/* The server's own refusals. A chunked answer that grows too large is known here first; on_request_gone follows. */
+/* The server's own refusals. A chunked answer that grows too large is told by on_request_gone, and then here why. */
 static const char *on_refuse(int status, struct buffer *body, void *context)
 {
     struct environment *environment = context;
     int r;
 
     if (status == 413) {
-        environment->upload_too_large = environment->upload != NULL;
+        if (environment->torn_answer)
+            refuse_large_answer(environment);
         r = runtime_api_error_json("RequestEntityTooLarge", TOO_LARGE_FOR_RUNTIME, body);
     } else {
         r = runtime_api_error_json("InvalidRequest", "The request is not valid HTTP", body);

@@ -15,7 +15,7 @@ enum {
     INIT_LIMIT_MS = 10000,
     PROVISIONED_INIT_LIMIT_MS = 130000,
     SETTLE_MS = 5,    /* from the death of a runtime to the verdict: its last request may lie in a socket */
-    FAREWELL_MS = 50, /* from a posted Init error to the verdict, when the runtime does not exit */
+    FAREWELL_MS = 50, /* from a posted Init error or a torn answer to the verdict, when the runtime does not exit */
     RETRY_MS = 5,     /* the launcher's socket was full */
     SCRATCH_BYTES = 64 * 1024,
 };

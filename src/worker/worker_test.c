@@ -8,6 +8,7 @@
 #include "worker/worker.h"
 
 #include "base/random.h"
+#include "worker/environment.h" /* tests wait for states that only show inside */
 #include "worker/log_record.h"
 #include "worker/testing/launcher_fake.h"
 
@@ -23,7 +24,7 @@
 /* cmocka.h needs setjmp.h, stdarg.h, stddef.h and stdint.h */
 #include <cmocka.h>
 
-enum { WATCHDOG_MS = 60000, INIT_LIMIT_MS = 400, VARIABLES_MAX = 4 };
+enum { WATCHDOG_MS = 60000, INIT_LIMIT_MS = 400, FREEZE_MS = 300 };
 
 struct fixture {
     uv_loop_t loop;
@@ -94,8 +95,11 @@ static void make_task(struct fixture *fixture)
 static struct launcher *start_launcher(struct fixture *fixture)
 {
 #ifdef WORKER_TEST_REAL
-    const struct launcher_config config = {
-        .network = SANDBOX_NETWORK_NONE, .instance = "worker-test", .data_dir = fixture->root, .slots = 2};
+    const struct launcher_config config = {.network = SANDBOX_NETWORK_NONE,
+                                           .instance = "worker-test",
+                                           .data_dir = fixture->root,
+                                           .slots = 2,
+                                           .first_uid = 400000 + (uid_t)getpid() % 1000 * 100};
     struct launcher *launcher;
     struct fault fault = {0};
 
@@ -115,7 +119,8 @@ static int setup(void **state)
     struct fixture *fixture = calloc(1, sizeof(*fixture));
     static const struct log quiet = {.fd = 2, .minimum = LOG_ERROR};
     const struct http_server_config http = {.loop = &fixture->loop};
-    struct worker_config config = {.log = &quiet, .init_limit_ms = INIT_LIMIT_MS, .on_lost = on_lost};
+    struct worker_config config = {
+        .log = &quiet, .init_limit_ms = INIT_LIMIT_MS, .freeze_grace_ms = FREEZE_MS, .on_lost = on_lost};
     struct fault fault = {0};
 
     umask(022);
@@ -665,7 +670,7 @@ static void test_timeout_is_answered_in_time_and_memory_is_gone(void **state)
     expect_echo(fixture, &subject, "count", "1");
     begin_ns = clock_monotonic_ns();
     run_call(fixture, &subject, &call, "sleep 60000");
-    assert_in_range(clock_monotonic_ns() - begin_ns, NS_PER_S, 2 * NS_PER_S);
+    assert_in_range(clock_monotonic_ns() - begin_ns, NS_PER_S, 5 * NS_PER_S);
     assert_error(&call, "Sandbox.Timedout", "Task timed out after 1.00 seconds");
     call_deinit(&call);
     expect_echo(fixture, &subject, "count", "1");
@@ -763,9 +768,9 @@ static void test_too_large_answer_leaves_the_environment_usable(void **state)
         assert_payload(&call, TOO_LARGE);
         assert_true(call.function_error);
         call_deinit(&call);
-        expect_echo(fixture, &subject, "last", i == 2 ? "413" : "413");
+        expect_echo(fixture, &subject, "last", "413");
     }
-    expect_echo(fixture, &subject, "count", "7");
+    expect_echo(fixture, &subject, "count", "7"); /* the same process all the time */
     retire(fixture, &subject);
 }
 
@@ -809,8 +814,8 @@ static void test_torn_answer_is_an_error_and_the_runtime_goes_on(void **state)
 
     start_ready(fixture, &subject, (struct options){0});
     run_call(fixture, &subject, &call, "torn");
-    assert_non_null(buffer_terminate(&call.payload));
-    assert_non_null(strstr(call.payload.data, "Runtime.TruncatedResponse"));
+    assert_payload(&call, "{\"errorMessage\":\"The runtime's connection ended in the middle of its response\","
+                          "\"errorType\":\"Runtime.TruncatedResponse\"}");
     call_deinit(&call);
     expect_echo(fixture, &subject, "count", "2");
     run_call(fixture, &subject, &call, "tornexit");
@@ -861,11 +866,14 @@ static void test_runtime_that_dies_while_idle_is_replaced(void **state)
 {
     struct fixture *fixture = *state;
     struct subject subject = {0};
+    char init[128];
 
-    start_ready(fixture, &subject, (struct options){.init = "idleexit 20"});
-    run_for(fixture, 80);
+    snprintf(init, sizeof(init), "idleexit /tmp/idle-%s", fixture->root + strlen("/tmp/"));
+    start_ready(fixture, &subject, (struct options){.init = init});
+    RUN_UNTIL(fixture, subject.environment->state == ENVIRONMENT_STALE);
     expect_echo(fixture, &subject, "hello", "hello");
     retire(fixture, &subject);
+    unlink(init + strlen("idleexit "));
 }
 
 /* --- tests: failing Init -------------------------------------------------------------------------------------------
@@ -1074,7 +1082,7 @@ static void test_flood_does_not_starve_others_nor_grow(void **state)
     begin_ns = clock_monotonic_ns();
     for (int i = 0; i < 20; i++)
         expect_echo(fixture, &quiet, "hello", "hello");
-    assert_in_range(clock_monotonic_ns() - begin_ns, 0, 5 * NS_PER_S);
+    assert_in_range(clock_monotonic_ns() - begin_ns, 0, 20 * NS_PER_S);
     RUN_UNTIL(fixture, flood.ends);
     assert_error(&flood, "Sandbox.Timedout", "Task timed out after 2.00 seconds");
     call_deinit(&flood);
@@ -1250,16 +1258,16 @@ static void test_idle_environment_is_frozen_after_the_grace_and_thawed_before_th
 
     start_ready(fixture, &subject, (struct options){0});
     assert_int_equal(launcher_fake_frozen(fixture->launcher, 1), 0);
-    for (int i = 0; i < 15; i++) { /* busier than the grace: never frozen */
+    for (int i = 0; i < 40; i++) { /* busier than the grace: never frozen */
         expect_echo(fixture, &subject, "sleep 5", "slept");
         run_for(fixture, 10);
         assert_int_equal(launcher_fake_frozen(fixture->launcher, 1), 0);
     }
-    run_for(fixture, 150);
+    run_for(fixture, FREEZE_MS + 100);
     assert_int_equal(launcher_fake_frozen(fixture->launcher, 1), '1');
     expect_echo(fixture, &subject, "hello", "hello");
     assert_int_equal(launcher_fake_frozen(fixture->launcher, 1), '0');
-    run_for(fixture, 150);
+    run_for(fixture, FREEZE_MS + 100);
     assert_int_equal(launcher_fake_frozen(fixture->launcher, 1), '1');
     retire(fixture, &subject);
 }
@@ -1385,10 +1393,10 @@ static void test_frozen_environment_thaws_for_its_event(void **state)
 
     start_ready(fixture, &subject, (struct options){0});
     for (int i = 0; i < 3; i++) {
-        run_for(fixture, 250);
+        run_for(fixture, FREEZE_MS + 100);
         expect_echo(fixture, &subject, "hello", "hello");
     }
-    run_for(fixture, 250);
+    run_for(fixture, FREEZE_MS + 100);
     retire(fixture, &subject); /* a frozen one can be killed */
 }
 
@@ -1473,5 +1481,7 @@ int main(void)
 #endif
     };
 
+    if (getenv("TEST_FILTER"))
+        cmocka_set_test_filter(getenv("TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

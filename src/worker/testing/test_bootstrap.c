@@ -25,6 +25,7 @@
 extern char **environ;
 
 static int connection = -1;
+static bool closing;    /* the last answer said Connection: close */
 static int last_status; /* of the last request that a command made besides its answer */
 static unsigned calls;
 
@@ -108,6 +109,7 @@ static int read_answer(int fd, char *headers, size_t header_size, char *body, si
     if (field)
         body_length = strtoul(field + strlen("\r\ncontent-length:"), NULL, 10);
     snprintf(headers, header_size, "%.*s", (int)(end - buffer), buffer);
+    closing = strcasestr(headers, "connection: close") != NULL;
     have = length - (size_t)(end + 4 - buffer);
     snprintf(body, body_size, "%.*s", (int)have, end + 4);
     while (have < body_length) {
@@ -170,10 +172,18 @@ static void next_event(struct event *event)
     static const char request[] = "GET " ROOT "invocation/next HTTP/1.1\r\nHost: api\r\n\r\n";
     char body[256];
     size_t length;
+    int status = 403;
 
-    if (!send_all(connection, request, sizeof(request) - 1) ||
-        read_answer(connection, event->headers, sizeof(event->headers), body, sizeof(body)) != 200)
-        exit(95);
+    /* 403 while the service has not yet noticed how the last answer ended. */
+    for (int i = 0; i < 500 && status == 403; i++) {
+        if (!send_all(connection, request, sizeof(request) - 1))
+            exit(95);
+        status = read_answer(connection, event->headers, sizeof(event->headers), body, sizeof(body));
+        if (status == 403)
+            nap(10);
+    }
+    if (status != 200)
+        exit(status / 100 + 80);
     copy_header(event->headers, "lambda-runtime-aws-request-id:", event->id, sizeof(event->id));
     snprintf(event->text, sizeof(event->text), "%s", body + (body[0] == '"'));
     length = strlen(event->text);
@@ -183,6 +193,14 @@ static void next_event(struct event *event)
 
 /* --- what an event can ask for ------------------------------------------------------------------------------------ */
 
+static void redial_if_over(void)
+{
+    if (last_status && !closing)
+        return;
+    close(connection);
+    connection = dial();
+}
+
 static void respond_large(const struct event *event, size_t length)
 {
     char *body = malloc(length);
@@ -190,10 +208,7 @@ static void respond_large(const struct event *event, size_t length)
     memset(body, 'x', length);
     last_status = post_on(connection, event, "response", "", body, length);
     free(body);
-    if (last_status == 0) {
-        close(connection);
-        connection = dial();
-    }
+    redial_if_over();
 }
 
 static void respond_chunked(const struct event *event, size_t length)
@@ -220,14 +235,12 @@ static void respond_chunked(const struct event *event, size_t length)
         sent += size;
     }
     ok = ok && send_all(connection, "0\r\n\r\n", 5);
-    last_status = read_answer(connection, headers, sizeof(headers), answer, sizeof(answer));
-    if (!ok || last_status == 0) {
-        close(connection);
-        connection = dial();
-    }
+    last_status = ok ? read_answer(connection, headers, sizeof(headers), answer, sizeof(answer)) : 0;
+    redial_if_over();
 }
 
-/* Half a response, then the connection ends. */
+/* Half a response, then our side of the connection ends. It stays half open: on the host's network a peer that is gone
+ * entirely before it was accepted is nobody's. */
 static void respond_torn(const struct event *event)
 {
     char head[512];
@@ -236,7 +249,7 @@ static void respond_torn(const struct event *event)
     snprintf(head, sizeof(head),
              "POST " ROOT "invocation/%s/response HTTP/1.1\r\nHost: api\r\nContent-Length: 100\r\n\r\nhalf", event->id);
     send_all(fd, head, strlen(head));
-    close(fd);
+    shutdown(fd, SHUT_WR);
 }
 
 static void print_bytes(size_t bytes)
@@ -366,7 +379,6 @@ static void handle(const struct event *event)
         respond_chunked(event, strtoul(argument, NULL, 10));
     } else if (!strcmp(command, "torn")) {
         respond_torn(event);
-        nap(200);
     } else if (!strcmp(command, "tornexit")) {
         respond_torn(event);
         exit(7);
@@ -402,7 +414,7 @@ static void handle(const struct event *event)
 }
 
 /* INIT: "sleep MS", "exit N", "signal N", "hang", "error", "once PATH" (exits 9 unless PATH is there, and makes it),
- * "idleexit MS" (dies while it waits for an event). */
+ * "idleexit PATH" (the same, but dies while it waits for an event). */
 static void initialise(const char *init)
 {
     const char *argument = strchr(init, ' ');
@@ -429,10 +441,13 @@ static void initialise(const char *init)
         close(open(argument, O_CREAT | O_WRONLY, 0600));
         exit(9);
     }
-    if (!strncmp(init, "idleexit", 8) && fork() == 0) {
-        nap(atol(argument));
-        kill(getppid(), SIGKILL);
-        _exit(0);
+    if (!strncmp(init, "idleexit", 8) && access(argument, F_OK) != 0) {
+        close(open(argument, O_CREAT | O_WRONLY, 0600));
+        if (fork() == 0) {
+            nap(150);
+            kill(getppid(), SIGKILL);
+            _exit(0);
+        }
     }
 }
 
