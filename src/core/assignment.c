@@ -1,6 +1,7 @@
 /*
  * Every change to an environment goes leave() - change the fields - enter(): which list it belongs to and which counter
  * it weighs on are computed from its fields in these two places only, so lists, counters and state cannot disagree.
+ * BUSY environments are in no list but that of all, which saves touching memory on the warm path.
  * Two lists are kept by hand because their order is a matter of time: the account's `grace` (order of claims) in
  * claim() and unclaim(), and `idle` (order of last use) in enter(), which an environment passes once per idle period.
  */
@@ -10,7 +11,7 @@
 
 static struct core_environment *environment_of(struct list_link *link)
 {
-    return link ? CONTAINER_OF(link, struct core_environment, state_link) : NULL;
+    return link ? CONTAINER_OF(link, struct core_environment, open_link) : NULL;
 }
 
 static struct core_request *request_of(struct list_link *link)
@@ -37,9 +38,10 @@ void assignment_version_init(struct assignment_version *version, struct assignme
 {
     *version = (struct assignment_version){.account = account};
     for (int i = 0; i < ASSIGNMENT_LISTS; i++)
-        list_init(&version->lists[i]);
+        list_init(&version->open[i]);
     list_init(&version->waiting);
     list_init(&version->tied);
+    list_init(&version->environments);
 }
 
 /* ---- where an environment belongs ---- */
@@ -51,18 +53,12 @@ static enum assignment_list list_for(const struct core_environment *environment)
     switch (environment->state) {
     case CORE_ENVIRONMENT_IDLE:
         return provisioned ? ASSIGNMENT_LIST_IDLE_PROVISIONED : ASSIGNMENT_LIST_IDLE;
-    case CORE_ENVIRONMENT_BUSY:
-        return ASSIGNMENT_LIST_BUSY;
     case CORE_ENVIRONMENT_FINISHING:
         if (environment->claimed || environment->closed || environment->retiring)
-            return ASSIGNMENT_LIST_FINISHING_CLOSED;
+            return ASSIGNMENT_NO_LIST;
         return provisioned ? ASSIGNMENT_LIST_FINISHING_PROVISIONED : ASSIGNMENT_LIST_FINISHING;
-    case CORE_ENVIRONMENT_STARTING:
-        return ASSIGNMENT_LIST_STARTING;
-    case CORE_ENVIRONMENT_HELD:
-        return ASSIGNMENT_LIST_HELD;
     default:
-        return ASSIGNMENT_LIST_STOPPING;
+        return ASSIGNMENT_NO_LIST;
     }
 }
 
@@ -80,8 +76,10 @@ static void weigh(struct assignment_version *version, const struct core_environm
 static void leave(struct assignment_version *version, struct core_environment *environment)
 {
     weigh(version, environment, -1);
-    list_remove(&environment->state_link);
-    list_remove(&environment->idle_link);
+    if (list_for(environment) != ASSIGNMENT_NO_LIST)
+        list_remove(&environment->open_link);
+    if (environment->state == CORE_ENVIRONMENT_IDLE)
+        list_remove(&environment->idle_link);
 }
 
 static void enter(struct assignment_version *version, struct core_environment *environment)
@@ -94,10 +92,14 @@ static void enter(struct assignment_version *version, struct core_environment *e
         list_push_back(&version->account->idle, &environment->idle_link);
         /* fall through */
     case ASSIGNMENT_LIST_IDLE_PROVISIONED:
-        list_push_front(&version->lists[list], &environment->state_link);
+        list_push_front(&version->open[list], &environment->open_link);
+        break;
+    case ASSIGNMENT_LIST_FINISHING:
+    case ASSIGNMENT_LIST_FINISHING_PROVISIONED:
+        list_push_back(&version->open[list], &environment->open_link);
         break;
     default:
-        list_push_back(&version->lists[list], &environment->state_link);
+        break;
     }
 }
 
@@ -178,9 +180,10 @@ void assignment_expire_claim(struct assignment_version *version, struct core_env
 void assignment_add(struct assignment_version *version, struct core_environment *environment)
 {
     assert(environment->state == CORE_ENVIRONMENT_STARTING && !environment->tied_to);
-    list_link_init(&environment->state_link);
+    list_link_init(&environment->open_link);
     list_link_init(&environment->idle_link);
     list_link_init(&environment->grace_link);
+    list_push_back(&version->environments, &environment->link);
     version->environment_count++;
     enter(version, environment);
 }
@@ -189,6 +192,7 @@ void assignment_remove(struct assignment_version *version, struct core_environme
 {
     unclaim(version, environment);
     leave(version, environment);
+    list_remove(&environment->link);
     version->environment_count--;
 }
 
@@ -249,18 +253,15 @@ void assignment_stop(struct assignment_version *version, struct core_environment
 enum assignment_choice assignment_choose(struct assignment_version *version, const struct core_request *request,
                                          struct core_environment **ret_environment)
 {
-    static const enum assignment_list order[] = {ASSIGNMENT_LIST_IDLE_PROVISIONED, ASSIGNMENT_LIST_IDLE,
-                                                 ASSIGNMENT_LIST_FINISHING_PROVISIONED, ASSIGNMENT_LIST_FINISHING};
+    bool may_wait = version->account->finishing_grace_ns > 0;
 
-    for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
-        bool provisioned =
-            order[i] == ASSIGNMENT_LIST_IDLE_PROVISIONED || order[i] == ASSIGNMENT_LIST_FINISHING_PROVISIONED;
-        if (i >= 2 && version->account->finishing_grace_ns <= 0)
-            break;
-        if (list_is_empty(&version->lists[order[i]]) || (provisioned && request->barred))
+    for (int list = 0; list < ASSIGNMENT_LISTS; list++) {
+        bool provisioned = list == ASSIGNMENT_LIST_IDLE_PROVISIONED || list == ASSIGNMENT_LIST_FINISHING_PROVISIONED;
+        bool idle = list == ASSIGNMENT_LIST_IDLE_PROVISIONED || list == ASSIGNMENT_LIST_IDLE;
+        if (list_is_empty(&version->open[list]) || (provisioned && request->barred) || (!idle && !may_wait))
             continue;
-        *ret_environment = environment_of(list_first(&version->lists[order[i]]));
-        return i < 2 ? ASSIGNMENT_IDLE : ASSIGNMENT_FINISHING;
+        *ret_environment = environment_of(list_first(&version->open[list]));
+        return idle ? ASSIGNMENT_IDLE : ASSIGNMENT_FINISHING;
     }
     *ret_environment = NULL;
     if (!request->tied && version->waiting_count < version->starting_count + version->claimed_count)
@@ -276,6 +277,7 @@ void assignment_enqueue(struct assignment_version *version, struct core_request 
     request->claim = NULL;
     if (request->tied) {
         list_push_back(&version->tied, &request->wait_link);
+        version->tied_count++;
         version->orphan_count++;
     } else {
         list_push_back(&version->waiting, &request->wait_link);
@@ -300,6 +302,7 @@ void assignment_dequeue(struct assignment_version *version, struct core_request 
     if (request->tied) {
         if (request->claim)
             untie(version, request->claim);
+        version->tied_count--;
         version->orphan_count--;
     } else {
         version->waiting_count--;
@@ -309,8 +312,8 @@ void assignment_dequeue(struct assignment_version *version, struct core_request 
 
 struct core_request *assignment_take_waiting(struct assignment_version *version, struct core_environment *environment)
 {
-    struct core_request *oldest = request_of(list_first(&version->waiting));
-    struct core_request *tied = request_of(list_first(&version->tied));
+    struct core_request *oldest = version->waiting_count ? request_of(list_first(&version->waiting)) : NULL;
+    struct core_request *tied = version->tied_count ? request_of(list_first(&version->tied)) : NULL;
     bool may_take_tied = version->account->mode == ASSIGNMENT_SHARED && environment->origin == CORE_ON_DEMAND;
 
     if (environment->tied_to)

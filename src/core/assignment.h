@@ -1,7 +1,8 @@
 /*
- * The assignment service: which environment runs an admitted request? It keeps the environments of each version in one
- * list per state, the requests that wait for one, and, per account, the order in which idle on-demand environments
- * were last used. It decides and moves; starting, stopping and answering are done by core.c through its effects.
+ * The assignment service: which environment runs an admitted request? It keeps the environments of each version, those
+ * that a request may have now in lists of their own, the requests that wait for one, and, per account, the order in
+ * which idle on-demand environments were last used. It decides and moves; starting, stopping and answering are done by
+ * core.c through its effects.
  *
  *     (made) -> STARTING ──> HELD        provisioned, and its allocation is not complete yet
  *                  │          │
@@ -54,24 +55,26 @@ enum core_origin { CORE_ON_DEMAND, CORE_PROVISIONED };
 /* Made by core before start_environment and freed when core_environment_gone or _failed (or a failed
  * start_environment) returns. Users read all and write `owner` only. */
 struct core_environment {
-    void *owner; /* the user's */
     struct core_version *version;
-    enum core_origin origin;
     enum core_environment_state state;
-    bool retiring;                     /* BUSY, FINISHING: stops as soon as it is free */
-    bool served;                       /* has been given a request at least once */
-    bool claimed;                      /* FINISHING: a request waits for it */
-    bool closed;                       /* FINISHING: took longer than the grace; is not claimed again */
-    struct core_request *request;      /* BUSY: the one it runs */
-    struct core_request *tied_to;      /* STARTING or FINISHING: the one request that waits for just this one */
+    enum core_origin origin;
+    bool retiring;                /* BUSY, FINISHING: stops as soon as it is free */
+    bool served;                  /* has been given a request at least once */
+    bool claimed;                 /* FINISHING: a request waits for it */
+    bool closed;                  /* FINISHING: took longer than the grace; is not claimed again */
+    struct core_request *request; /* BUSY: the one it runs */
+    struct core_request *tied_to; /* STARTING or FINISHING: the one request that waits for just this one */
+    struct list_link open_link;   /* IDLE or FINISHING and open to requests: in one of the version's lists */
+    int64_t idle_since_ns;        /* IDLE */
+    struct list_link idle_link;   /* IDLE, on demand: in the account's order of last use */
+
+    void *owner;                       /* the user's */
     struct core_provisioned *provided; /* provisioned: the configuration that holds it, NULL once it was let go */
     struct placement_lease lease;
-    int64_t idle_since_ns;       /* IDLE */
     int64_t claimed_since_ns;    /* claimed */
-    struct list_link state_link; /* in one of the version's lists */
-    struct list_link idle_link;  /* IDLE, on demand: in the account's order of last use */
     struct list_link grace_link; /* claimed: in the account's order of claims */
     struct list_link hold_link;  /* provided: in the list of its configuration */
+    struct list_link link;       /* in the version's list of all */
 };
 
 enum assignment_mode {
@@ -120,29 +123,28 @@ struct assignment_account {
     struct list grace; /* claimed environments, longest claimed first */
 };
 
+/* Environments that a request may be given or may wait for. */
 enum assignment_list {
-    ASSIGNMENT_LIST_IDLE, /* on demand, most recently used first */
     ASSIGNMENT_LIST_IDLE_PROVISIONED,
-    ASSIGNMENT_LIST_FINISHING, /* may be claimed; on demand, oldest first */
+    ASSIGNMENT_LIST_IDLE, /* on demand, most recently used first */
     ASSIGNMENT_LIST_FINISHING_PROVISIONED,
-    ASSIGNMENT_LIST_FINISHING_CLOSED, /* claimed, closed or retiring */
-    ASSIGNMENT_LIST_BUSY,
-    ASSIGNMENT_LIST_STARTING,
-    ASSIGNMENT_LIST_HELD,
-    ASSIGNMENT_LIST_STOPPING,
-    ASSIGNMENT_LISTS
+    ASSIGNMENT_LIST_FINISHING, /* on demand, oldest first; neither claimed nor closed nor retiring */
+    ASSIGNMENT_LISTS,
+    ASSIGNMENT_NO_LIST = ASSIGNMENT_LISTS
 };
 
-/* The environments and waiting requests of one version. */
+/* The environments and waiting requests of one version. What an invoke on an idle environment touches comes first. */
 struct assignment_version {
     struct assignment_account *account;
-    struct list lists[ASSIGNMENT_LISTS];
-    struct list waiting;    /* requests, oldest first; covered by numbers */
-    struct list tied;       /* requests, oldest first; each covered by its `claim` */
     int32_t waiting_count;  /* of `waiting` */
+    int32_t tied_count;     /* of `tied` */
     int32_t starting_count; /* STARTING, on demand, not tied */
     int32_t claimed_count;  /* claimed, not tied */
-    int32_t orphan_count;   /* tied requests without claim; 0 at rest */
+    struct list open[ASSIGNMENT_LISTS];
+    struct list waiting;      /* requests, oldest first; covered by numbers */
+    struct list tied;         /* requests, oldest first; each covered by its `claim` */
+    struct list environments; /* all */
+    int32_t orphan_count;     /* tied requests without claim; 0 at rest */
     int32_t environment_count;
 };
 

@@ -160,7 +160,7 @@ int core_start(struct core_version *version, struct core_provisioned *provided,
                struct core_environment **ret_environment)
 {
     struct core_account *account = version->function->account;
-    struct core_environment *environment = calloc(1, sizeof(*environment));
+    struct core_environment *environment = core_object_new(sizeof(*environment));
     int r;
 
     if (!environment)
@@ -317,6 +317,17 @@ static int invoke_new(struct core_request *request, const struct counting_grant 
     return CORE_WAITING;
 }
 
+/* With very many functions all that an invoke touches is out of the caches; fetching it at once instead of one after
+ * the other takes a third off. */
+static inline void prefetch(const struct core_version *version)
+{
+    const char *environment = (const char *)version->assignment.open[ASSIGNMENT_LIST_IDLE].head.next;
+
+    __builtin_prefetch(&version->function->metrics.invocations, 1);
+    __builtin_prefetch(environment, 1);
+    __builtin_prefetch(environment + CORE_LINE_BYTES, 1);
+}
+
 int core_invoke(struct core_account *account, const struct core_qualifier *qualifier, struct core_request *request,
                 int64_t now_ns, uint64_t random, struct counting_throttle *ret_throttle)
 {
@@ -328,6 +339,7 @@ int core_invoke(struct core_account *account, const struct core_qualifier *quali
     struct counting_grant grant;
     int r = CORE_WAITING;
 
+    prefetch(version);
     assert(request->state == CORE_REQUEST_NEW && version->function->account == account);
     request->version = version;
     if (counting_check(&version->function->counting, slice, !request->asynchronous, now_ns, &grant, ret_throttle) ==
@@ -498,29 +510,11 @@ void core_environment_failed(struct core_environment *environment, int64_t now_n
 
 void core_version_retire_environments(struct core_version *version, int64_t now_ns)
 {
-    static const enum assignment_list lists[] = {
-        ASSIGNMENT_LIST_STARTING,
-        ASSIGNMENT_LIST_HELD,
-        ASSIGNMENT_LIST_IDLE,
-        ASSIGNMENT_LIST_BUSY,
-        ASSIGNMENT_LIST_FINISHING,
-        ASSIGNMENT_LIST_FINISHING_PROVISIONED,
-        ASSIGNMENT_LIST_FINISHING_CLOSED,
-        ASSIGNMENT_LIST_IDLE_PROVISIONED,
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
-        struct list *list = &version->assignment.lists[lists[i]];
-        struct list_link *last = list_last(list); /* marked ones come back to the end of the same list */
-        while (last) {
-            struct list_link *first = list_first(list);
-            struct core_environment *environment = core_environment_of_state(first);
-            if (environment->provided)
-                provisioning_let_go(environment, now_ns);
-            core_retire(environment);
-            if (first == last)
-                break;
-        }
+    LIST_FOREACH (link, &version->assignment.environments) {
+        struct core_environment *environment = core_environment_of(link);
+        if (environment->provided)
+            provisioning_let_go(environment, now_ns);
+        core_retire(environment);
     }
     core_cover(version, false, now_ns);
 }
@@ -628,18 +622,12 @@ void core_function_read_metrics(struct core_function *function, bool restart_max
 
 void core_version_count(const struct core_version *version, struct core_version_counts *ret_counts)
 {
-    struct core_version_counts counts = {.waiting = 0};
     const struct assignment_version *assignment = &version->assignment;
+    struct core_version_counts counts = {.waiting = assignment->waiting_count + assignment->tied_count};
 
-    for (int i = 0; i < ASSIGNMENT_LISTS; i++) {
-        LIST_FOREACH (link, &assignment->lists[i]) {
-            counts.environments[core_environment_of_state(link)->state]++;
-            counts.idle_provisioned += i == ASSIGNMENT_LIST_IDLE_PROVISIONED;
-        }
-    }
-    LIST_FOREACH (link, &assignment->waiting)
-        counts.waiting++;
-    LIST_FOREACH (link, &assignment->tied)
-        counts.waiting++;
+    LIST_FOREACH (link, &assignment->environments)
+        counts.environments[core_environment_of(link)->state]++;
+    LIST_FOREACH (link, &assignment->open[ASSIGNMENT_LIST_IDLE_PROVISIONED])
+        counts.idle_provisioned++;
     *ret_counts = counts;
 }

@@ -261,10 +261,10 @@ struct core_account_metrics {
 };
 
 struct core_function_metrics {
-    int64_t invocations; /* requests that got an environment */
     int64_t throttles[COUNTING_KINDS];
-    int64_t cold_starts; /* invocations whose environment had served nothing before and is on demand */
     int64_t machine_full;
+    int64_t invocations; /* requests that got an environment */
+    int64_t cold_starts; /* invocations whose environment had served nothing before and is on demand */
     int32_t concurrency;
     int32_t concurrency_max;
 };

@@ -6,10 +6,18 @@
 #include <assert.h>
 #include <string.h>
 
-/* A zeroed object of `size` bytes with a copy of the name behind it. */
-static void *object_new(size_t size, struct span name, struct span *ret_name)
+void *core_object_new(size_t size)
 {
-    char *object = calloc(1, size + name.length + 1);
+    size_t lines = (size + CORE_LINE_BYTES - 1) / CORE_LINE_BYTES * CORE_LINE_BYTES;
+    void *object = aligned_alloc(CORE_LINE_BYTES, lines);
+
+    return object ? memset(object, 0, lines) : NULL;
+}
+
+/* An object of `size` bytes with a copy of the name behind it. */
+static void *named_object_new(size_t size, struct span name, struct span *ret_name)
+{
+    char *object = core_object_new(size + name.length + 1);
 
     if (!object)
         return NULL;
@@ -24,7 +32,7 @@ static void *object_new(size_t size, struct span name, struct span *ret_name)
 int core_function_add(struct core_account *account, struct span name, void *owner, struct core_function **ret_function)
 {
     struct span copy;
-    struct core_function *function = object_new(sizeof(*function), name, &copy);
+    struct core_function *function = named_object_new(sizeof(*function), name, &copy);
     int r;
 
     if (!function)
@@ -83,7 +91,7 @@ int core_version_add(struct core_function *function, struct span name, int64_t m
                      struct core_version **ret_version)
 {
     struct span copy;
-    struct core_version *version = object_new(sizeof(*version), name, &copy);
+    struct core_version *version = named_object_new(sizeof(*version), name, &copy);
     int r;
 
     if (!version)
@@ -153,7 +161,7 @@ int core_alias_add(struct core_function *function, struct span name, const struc
 
     if (!routing_is_within(routing, function))
         return -EINVAL;
-    alias = object_new(sizeof(*alias), name, &copy);
+    alias = named_object_new(sizeof(*alias), name, &copy);
     if (!alias)
         return -ENOMEM;
     r = table_add(&function->aliases_by_name, copy, alias);
@@ -248,12 +256,10 @@ struct span core_alias_name(const struct core_alias *alias)
 
 static void version_free_all(struct core_version *version)
 {
-    for (int i = 0; i < ASSIGNMENT_LISTS; i++) {
-        LIST_FOREACH (link, &version->assignment.lists[i]) {
-            struct core_environment *environment = core_environment_of_state(link);
-            placement_release(&version->spread, &environment->lease);
-            free(environment);
-        }
+    LIST_FOREACH (link, &version->assignment.environments) {
+        struct core_environment *environment = core_environment_of(link);
+        placement_release(&version->spread, &environment->lease);
+        free(environment);
     }
     free(version);
 }

@@ -9,10 +9,10 @@ enum {
     FUNCTIONS = 2,
     VERSIONS = 3, /* $LATEST, 1, 2 */
     REQUESTS = 96,
-    ENVIRONMENTS = 1024, /* alive at one time */
-    INCARNATIONS = 512,  /* of functions and of PC configurations in one program */
-    TAKES = 4096,
-    LOG = 8192,
+    ENVIRONMENTS = 512, /* alive at one time */
+    INCARNATIONS = 64,  /* of functions and of PC configurations in one program */
+    TAKES = 512,
+    LOG = 2048,
 };
 
 #define TOKEN (10 * NS_PER_S)
@@ -368,6 +368,8 @@ static int start_environment(struct core_environment *environment, void *context
     if (environment->origin == CORE_ON_DEMAND && p->starts_are_paid) {
         struct model_function *f = &p->functions[function];
         REQUIRE(p, has_token(p, function));
+        if (f->take_count && p->now_ns - f->takes[f->take_count - 1] >= TOKEN)
+            f->take_count = 0; /* the bucket is full again, whatever was before */
         REQUIRE(p, f->take_count < TAKES);
         f->takes[f->take_count++] = p->now_ns;
     }
@@ -600,7 +602,7 @@ static void do_invoke(struct program *p)
 /* Some environment in one of the states (bits 1 << state), NULL when there is none. */
 static struct core_environment *choose_environment(struct program *p, unsigned states)
 {
-    unsigned start = next(p) * 4;
+    unsigned start = next(p) * 2;
 
     for (unsigned i = 0; i < ENVIRONMENTS; i++) {
         struct core_environment *environment = p->environments[(start + i) % ENVIRONMENTS];

@@ -31,10 +31,12 @@ struct core_account {
     struct list provisioning; /* PC configurations that have something to do */
 };
 
+/* The second cache line holds all that a warm invoke touches; see the assertion below. */
 struct core_function {
-    struct counting_function counting;
-    struct core_account *account;
+    void *owner;
     struct core_function_metrics metrics;
+    struct core_account *account;
+    struct counting_function counting;
     struct list_link link;
     bool removed;
     int64_t next_provision_ns; /* pace of PC: no start before */
@@ -42,10 +44,10 @@ struct core_function {
     struct table aliases_by_name;
     struct list versions;    /* all, as above */
     struct list provisioned; /* all, as above */
-    void *owner;
-    struct span name; /* behind the struct */
+    struct span name;        /* behind the struct */
 };
 
+/* Likewise the first two. */
 struct core_version {
     struct core_function *function;
     struct core_provisioned *provisioned; /* of its own, NULL: none */
@@ -58,6 +60,15 @@ struct core_version {
     struct span name;
 };
 
+/*
+ * With very many functions a decision costs what the cache misses cost, so objects start at a line and the fields of
+ * the warm path are kept together. Nothing else depends on these numbers.
+ */
+enum { CORE_LINE_BYTES = 64 };
+_Static_assert(offsetof(struct core_function, metrics.invocations) >= CORE_LINE_BYTES, "hot fields in one line");
+_Static_assert(offsetof(struct core_function, counting.bucket) <= 2 * CORE_LINE_BYTES, "hot fields in one line");
+_Static_assert(offsetof(struct core_version, assignment.waiting) <= 2 * CORE_LINE_BYTES, "hot fields in two lines");
+
 struct core_alias {
     struct core_function *function;
     struct core_provisioned *provisioned;
@@ -68,9 +79,9 @@ struct core_alias {
 
 /* ---- core.c ---- */
 
-static inline struct core_environment *core_environment_of_state(struct list_link *link)
+static inline struct core_environment *core_environment_of(struct list_link *link)
 {
-    return CONTAINER_OF(link, struct core_environment, state_link);
+    return CONTAINER_OF(link, struct core_environment, link);
 }
 
 static inline struct core_request *core_request_of_wait(struct list_link *link)
@@ -95,6 +106,9 @@ void core_trace(const struct core_environment *environment, enum core_environmen
 void core_note_claims(struct core_account *account);
 
 /* ---- objects.c ---- */
+
+/* Zeroed memory at the start of a cache line; NULL when there is none. For free(). */
+void *core_object_new(size_t size);
 
 /* Frees them if they are removed and nothing refers to them. */
 void core_version_put(struct core_version *version);

@@ -40,46 +40,26 @@ static void validate_window(const struct counting_window *window)
     REQUIRE(window->total == total);
 }
 
-static void validate_membership(const struct core_environment *environment, int list)
+/* The list it must be in, from its fields alone. */
+static int list_expected(const struct core_environment *environment)
 {
     bool provisioned = environment->origin == CORE_PROVISIONED;
     bool open = !environment->claimed && !environment->closed && !environment->retiring;
 
-    switch (list) {
-    case ASSIGNMENT_LIST_IDLE:
-    case ASSIGNMENT_LIST_IDLE_PROVISIONED:
-        REQUIRE(environment->state == CORE_ENVIRONMENT_IDLE);
-        REQUIRE(provisioned == (list == ASSIGNMENT_LIST_IDLE_PROVISIONED));
-        break;
-    case ASSIGNMENT_LIST_FINISHING:
-    case ASSIGNMENT_LIST_FINISHING_PROVISIONED:
-        REQUIRE(environment->state == CORE_ENVIRONMENT_FINISHING && open);
-        REQUIRE(provisioned == (list == ASSIGNMENT_LIST_FINISHING_PROVISIONED));
-        break;
-    case ASSIGNMENT_LIST_FINISHING_CLOSED:
-        REQUIRE(environment->state == CORE_ENVIRONMENT_FINISHING && !open);
-        break;
-    case ASSIGNMENT_LIST_BUSY:
-        REQUIRE(environment->state == CORE_ENVIRONMENT_BUSY);
-        break;
-    case ASSIGNMENT_LIST_STARTING:
-        REQUIRE(environment->state == CORE_ENVIRONMENT_STARTING);
-        break;
-    case ASSIGNMENT_LIST_HELD:
-        REQUIRE(environment->state == CORE_ENVIRONMENT_HELD && provisioned);
-        break;
-    default:
-        REQUIRE(environment->state == CORE_ENVIRONMENT_STOPPING);
-    }
+    if (environment->state == CORE_ENVIRONMENT_IDLE)
+        return provisioned ? ASSIGNMENT_LIST_IDLE_PROVISIONED : ASSIGNMENT_LIST_IDLE;
+    if (environment->state == CORE_ENVIRONMENT_FINISHING && open)
+        return provisioned ? ASSIGNMENT_LIST_FINISHING_PROVISIONED : ASSIGNMENT_LIST_FINISHING;
+    return ASSIGNMENT_NO_LIST;
 }
 
-static void validate_environment(const struct core_environment *environment, const struct core_version *version,
-                                 int list)
+static void validate_environment(const struct core_environment *environment, const struct core_version *version)
 {
     bool idle = environment->state == CORE_ENVIRONMENT_IDLE && environment->origin == CORE_ON_DEMAND;
     bool leased_out = environment->state == CORE_ENVIRONMENT_STOPPING; /* its room may have been lent on */
 
-    validate_membership(environment, list);
+    REQUIRE((list_expected(environment) != ASSIGNMENT_NO_LIST) == list_is_linked(&environment->open_link));
+    REQUIRE(environment->state != CORE_ENVIRONMENT_HELD || environment->origin == CORE_PROVISIONED);
     REQUIRE(environment->version == version);
     REQUIRE(environment->lease.worker || leased_out);
     REQUIRE((environment->state == CORE_ENVIRONMENT_BUSY) == (environment->request != NULL));
@@ -112,21 +92,28 @@ static void validate_waiting(const struct core_request *request, const struct co
 static void validate_version(const struct core_version *version, struct tally *tally)
 {
     const struct assignment_version *assignment = &version->assignment;
-    int32_t environments = 0, starting = 0, claimed = 0, busy = 0, waiting = 0, tied = 0;
+    int32_t environments = 0, open = 0, starting = 0, claimed = 0, busy = 0, waiting = 0, tied = 0;
     uint64_t sequence = 0;
 
     for (int i = 0; i < ASSIGNMENT_LISTS; i++) {
-        LIST_FOREACH (link, &assignment->lists[i]) {
-            const struct core_environment *environment = core_environment_of_state(link);
-            validate_environment(environment, version, i);
-            environments++;
-            busy += i == ASSIGNMENT_LIST_BUSY;
-            starting += i == ASSIGNMENT_LIST_STARTING && environment->origin == CORE_ON_DEMAND && !environment->tied_to;
-            claimed += environment->claimed && !environment->tied_to;
-            tally->claimed += environment->claimed;
-            tally->idle_on_demand += i == ASSIGNMENT_LIST_IDLE;
+        LIST_FOREACH (link, &assignment->open[i]) {
+            REQUIRE(list_expected(CONTAINER_OF(link, struct core_environment, open_link)) == i);
+            open--;
         }
     }
+    LIST_FOREACH (link, &assignment->environments) {
+        const struct core_environment *environment = core_environment_of(link);
+        bool coming = environment->state == CORE_ENVIRONMENT_STARTING && environment->origin == CORE_ON_DEMAND;
+        validate_environment(environment, version);
+        environments++;
+        open += list_expected(environment) != ASSIGNMENT_NO_LIST;
+        busy += environment->state == CORE_ENVIRONMENT_BUSY;
+        starting += coming && !environment->tied_to;
+        claimed += environment->claimed && !environment->tied_to;
+        tally->claimed += environment->claimed;
+        tally->idle_on_demand += list_expected(environment) == ASSIGNMENT_LIST_IDLE;
+    }
+    REQUIRE(open == 0);
     LIST_FOREACH (link, &assignment->waiting) {
         validate_waiting(core_request_of_wait(link), version, false);
         REQUIRE(!waiting || core_request_of_wait(link)->sequence > sequence);
@@ -143,12 +130,13 @@ static void validate_version(const struct core_version *version, struct tally *t
     REQUIRE(assignment->starting_count == starting);
     REQUIRE(assignment->claimed_count == claimed);
     REQUIRE(assignment->waiting_count == waiting);
+    REQUIRE(assignment->tied_count == tied);
     REQUIRE(assignment->orphan_count == 0);
     REQUIRE(waiting <= starting + claimed);
     REQUIRE(!version->removed || (waiting + tied == 0 && environments > 0));
     /* Nobody waits while something idle could serve. */
-    REQUIRE(waiting == 0 || (list_is_empty(&assignment->lists[ASSIGNMENT_LIST_IDLE]) &&
-                             list_is_empty(&assignment->lists[ASSIGNMENT_LIST_IDLE_PROVISIONED])));
+    REQUIRE(waiting == 0 || (list_is_empty(&assignment->open[ASSIGNMENT_LIST_IDLE]) &&
+                             list_is_empty(&assignment->open[ASSIGNMENT_LIST_IDLE_PROVISIONED])));
     tally->environments += environments;
     tally->in_flight += busy + waiting + tied;
 }

@@ -1,0 +1,176 @@
+/*
+ * How long a decision takes: admit, assign and release one warm request, with 1 and with 100,000 functions (each with
+ * one idle environment), of which some are busy, in a random order. Prints nanoseconds of processor time per request
+ * (so that a busy machine does not count against it), the best of some rounds. When all of 100,000 functions are
+ * equally busy, every request finds its function, version and environment out of the caches, and what is measured is
+ * the memory: for comparison the last line says what one access to memory takes on this machine at this moment. Not a
+ * test: run it by hand or from `make bench`.
+ */
+#include "core/core.h"
+
+#include "base/random.h"
+
+#include <stdio.h>
+#include <time.h>
+
+struct bench {
+    struct placement *placement;
+    struct core_account *account;
+    struct core_version **versions;
+    size_t count;
+    struct core_environment *started;
+};
+
+static int start_environment(struct core_environment *environment, void *context)
+{
+    struct bench *bench = context;
+
+    bench->started = environment;
+    return 0;
+}
+
+static void stop_environment(struct core_environment *environment, void *context)
+{
+    (void)environment;
+    (void)context;
+}
+
+static void serve(struct core_request *request, struct core_environment *environment, void *context)
+{
+    (void)request;
+    (void)environment;
+    (void)context;
+}
+
+static void refuse(struct core_request *request, const struct counting_throttle *throttle, void *context)
+{
+    (void)request;
+    (void)throttle;
+    (void)context;
+}
+
+static void fail(struct core_request *request, enum core_failure why, void *context)
+{
+    (void)request;
+    (void)why;
+    (void)context;
+}
+
+static const struct core_effects EFFECTS = {start_environment, stop_environment, serve, refuse, fail, NULL, NULL};
+
+static void check(bool ok)
+{
+    if (!ok) {
+        fputs("core_bench: unexpected outcome\n", stderr);
+        exit(1);
+    }
+}
+
+static void one_request(struct bench *bench, struct core_version *version, int64_t now_ns, bool warm)
+{
+    struct core_qualifier qualifier = {.version = version};
+    struct counting_throttle throttle;
+    struct core_environment *environment;
+    struct core_request request;
+    int r;
+
+    core_request_init(&request, NULL);
+    r = core_invoke(bench->account, &qualifier, &request, now_ns, 0, &throttle);
+    check(r == (warm ? CORE_SERVED : CORE_WAITING));
+    if (!warm)
+        core_environment_ready(bench->started, true, now_ns);
+    environment = request.environment;
+    core_response_done(&request, now_ns);
+    core_environment_free(environment, now_ns);
+}
+
+static void setup(struct bench *bench, size_t count)
+{
+    struct core_limits limits = core_limits_default();
+    struct placement_worker_config config = {.zone = 0};
+    struct placement_worker *worker;
+
+    *bench = (struct bench){.count = count};
+    limits.concurrency = COUNTING_MAXIMUM;
+    bench->versions = calloc(count, sizeof(struct core_version *));
+    check(bench->versions && placement_new(&bench->placement) == 0 &&
+          placement_add_worker(bench->placement, &config, &worker) == 0 &&
+          core_account_new(&limits, bench->placement, &EFFECTS, bench, &bench->account) == 0);
+    for (size_t i = 0; i < count; i++) {
+        struct core_function *function;
+        char name[32];
+        snprintf(name, sizeof(name), "function-%zu", i);
+        check(core_function_add(bench->account, span_from(name), NULL, &function) == 0);
+        check(core_version_add(function, SPAN("$LATEST"), 128, NULL, &bench->versions[i]) == 0);
+        one_request(bench, bench->versions[i], (int64_t)i, false);
+    }
+}
+
+static int64_t processor_ns(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return time.tv_sec * NS_PER_S + time.tv_nsec;
+}
+
+static void run(size_t count, size_t busy)
+{
+    enum { ROUNDS = 10, REQUESTS = 500 * 1000 };
+    struct bench bench;
+    struct prng prng;
+    int64_t best_ns = INT64_MAX, now_ns = NS_PER_S;
+
+    setup(&bench, count);
+    prng_init(&prng, 1);
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t started_ns = processor_ns();
+        for (size_t i = 0; i < REQUESTS; i++, now_ns += 1000)
+            one_request(&bench, bench.versions[prng_below(&prng, busy) * (count / busy)], now_ns, true);
+        best_ns = MIN(best_ns, processor_ns() - started_ns);
+    }
+    printf("%7zu functions, %6zu busy: %6.1f ns per request (admit, assign, release)\n", count, busy,
+           (double)best_ns / REQUESTS);
+    core_account_free(bench.account);
+    placement_free(bench.placement);
+    free(bench.versions);
+}
+
+/* Walks a cycle through 64 MB in a random order, one line at a time, each address read from the line before. */
+static void run_memory(void)
+{
+    enum { LINE = 64, LINES = 1 << 20, STEPS = 300 * 1000 };
+    char *memory = aligned_alloc(LINE, (size_t)LINE * LINES);
+    uint32_t *order = malloc(LINES * sizeof(*order));
+    struct prng prng;
+    uint32_t at = 0;
+    int64_t started_ns;
+
+    check(memory && order);
+    prng_init(&prng, 1);
+    for (uint32_t i = 0; i < LINES; i++)
+        order[i] = i;
+    for (uint32_t i = LINES - 1; i > 0; i--) {
+        uint32_t other = (uint32_t)prng_below(&prng, i), kept = order[i];
+        order[i] = order[other];
+        order[other] = kept;
+    }
+    for (size_t i = 0; i < LINES; i++)
+        *(uint32_t *)(void *)(memory + (size_t)order[i] * LINE) = order[(i + 1) % LINES];
+    started_ns = processor_ns();
+    for (int i = 0; i < STEPS; i++)
+        at = *(volatile uint32_t *)(void *)(memory + (size_t)at * LINE);
+    printf("one access to memory: %6.1f ns\n", (double)(processor_ns() - started_ns) / STEPS);
+    free(memory);
+    free(order);
+}
+
+int main(void)
+{
+    run(1, 1);
+    run(100 * 1000, 1);
+    run(100 * 1000, 1000);
+    run(100 * 1000, 100 * 1000);
+    run_memory();
+    return 0;
+}
