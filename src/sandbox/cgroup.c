@@ -88,10 +88,14 @@ static int read_file(int directory, const char *path, struct buffer *buffer)
 static int write_text(const struct cgroup_host *host, int directory, const char *path, const char *text)
 {
     CLEANUP(cleanup_close) int fd = openat(directory, path, O_WRONLY | O_CLOEXEC | host->create_flags, 0644);
+    ssize_t n;
 
-    if (fd < 0 || write(fd, text, strlen(text)) < 0)
+    if (fd < 0)
         return -errno;
-    return 0;
+    do /* memory limits are interrupted by signals while they reclaim */
+        n = write(fd, text, strlen(text));
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : 0;
 }
 
 static void see_controllers(struct cgroup_host *host, const char *directory)
@@ -331,16 +335,6 @@ int cgroup_open(const struct cgroup_host *host, enum cgroup_tree controller, con
 int cgroup_open_unified(const struct cgroup_host *host, const char *name, int *ret_fd)
 {
     return cgroup_open(host, CGROUP_UNIFIED, name, ".", O_RDONLY | O_DIRECTORY, ret_fd);
-}
-
-int cgroup_kill(const struct cgroup_host *host, const char *name)
-{
-    CLEANUP(cleanup_close) int fd = -1;
-    int r = cgroup_open(host, CGROUP_UNIFIED, name, "cgroup.kill", O_WRONLY | host->create_flags, &fd);
-
-    if (r < 0)
-        return r;
-    return write(fd, "1", 1) < 0 ? -errno : 0;
 }
 
 /* ---- limits ---- */

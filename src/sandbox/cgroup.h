@@ -68,8 +68,6 @@ int cgroup_host_clean(struct cgroup_host *host, const char *instance, int wait_m
 int cgroup_make(const struct cgroup_host *host, const char *name) MUST_USE;
 /* Removes them. -EBUSY: still in use, to be tried again. 0 also when there were none. */
 int cgroup_remove(const struct cgroup_host *host, const char *name) MUST_USE;
-/* SIGKILL for everything in it, frozen or not. */
-int cgroup_kill(const struct cgroup_host *host, const char *name) MUST_USE;
 /* The directory of the unified tree, for CLONE_INTO_CGROUP. */
 int cgroup_open_unified(const struct cgroup_host *host, const char *name, int *ret_fd) MUST_USE;
 /* A file of it. `controller` is resolved to the tree that serves it. */

@@ -239,7 +239,7 @@ static void test_a_missing_file_is_named(void **state)
     assert_non_null(strstr(fault.text, "memory.max"));
 }
 
-static void test_kill_and_removal(void **state)
+static void test_removal_waits_for_the_last_process(void **state)
 {
     struct tree *tree = *state;
     struct fault fault;
@@ -251,9 +251,8 @@ static void test_kill_and_removal(void **state)
     assert_int_equal(cgroup_remove(&tree->host, "s0"), 0);
     assert_false(exists(tree, "memory/kiln/me/s0") || exists(tree, "unified/kiln/me/s0"));
     assert_int_equal(cgroup_make(&tree->host, "s1"), 0);
-    assert_int_equal(cgroup_kill(&tree->host, "s1"), 0);
-    assert_file(tree, "unified/kiln/me/s1/cgroup.kill", "1");
     /* A directory that is not empty stands for one in use. */
+    put(tree, "pids/kiln/me/s1/tasks", "1");
     assert_int_equal(cgroup_remove(&tree->host, "s1"), -ENOTEMPTY);
 }
 
@@ -275,6 +274,18 @@ static void test_leftovers_of_this_instance_go_and_others_stay(void **state)
     assert_int_equal(cgroup_host_clean(&tree->host, "other", 0), 0);
     snprintf(path, sizeof(path), "memory/kiln");
     assert_false(exists(tree, path));
+}
+
+static void test_leftover_processes_are_killed(void **state)
+{
+    struct tree *tree = *state;
+    struct fault fault;
+
+    build(tree, "\n", false);
+    assert_int_equal(cgroup_host_prepare(&tree->host, "me", &fault), 0);
+    put(tree, "unified/kiln/me/cgroup.kill", "");
+    assert_int_equal(cgroup_host_clean(&tree->host, "me", 0), -ENOTEMPTY); /* because of that very file */
+    assert_file(tree, "unified/kiln/me/cgroup.kill", "1");
 }
 
 /* ---- memory.h ---- */
@@ -382,7 +393,8 @@ int main(void)
         cmocka_unit_test(test_boost_lifts_the_cpu_limit_only),
         cmocka_unit_test(test_without_controllers_nothing_is_written),
         WITH_TREE(test_a_missing_file_is_named),
-        WITH_TREE(test_kill_and_removal),
+        WITH_TREE(test_removal_waits_for_the_last_process),
+        WITH_TREE(test_leftover_processes_are_killed),
         WITH_TREE(test_leftovers_of_this_instance_go_and_others_stay),
         cmocka_unit_test(test_tmp_and_file_cache_do_not_count_as_memory),
         cmocka_unit_test(test_figures_of_different_moments_do_not_wrap),

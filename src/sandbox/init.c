@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/sem.h>
@@ -34,6 +35,8 @@ struct init {
     struct message_process process;
 };
 
+const int init_signals_ignored[INIT_SIGNALS_IGNORED] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1};
+
 static const char api_prefix[] = "AWS_LAMBDA_RUNTIME_API=";
 
 size_t init_encode_fit(const struct plan_fit *fit, const char *api_address, char *data, size_t capacity)
@@ -44,6 +47,7 @@ size_t init_encode_fit(const struct plan_fit *fit, const char *api_address, char
     message_put_u32(&writer, fit->tmp_mib);
     message_put_u32(&writer, fit->has_opt);
     message_put_u32(&writer, fit->has_runtime);
+    message_put_u32(&writer, fit->limit_by_uid);
     message_put_string(&writer, api_address);
     return writer.length;
 }
@@ -120,8 +124,8 @@ static int open_signals(struct init *init)
 {
     sigset_t set;
 
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL); /* refused for SIGKILL and SIGSTOP */
+    for (size_t i = 0; i < INIT_SIGNALS_IGNORED; i++)
+        signal(init_signals_ignored[i], SIG_DFL);
 
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
@@ -198,6 +202,7 @@ static int decode_fit(struct init *init, struct message_reader *reader, struct p
     ret_fit->tmp_mib = message_get_u32(reader);
     ret_fit->has_opt = message_get_u32(reader) != 0;
     ret_fit->has_runtime = message_get_u32(reader) != 0;
+    ret_fit->limit_by_uid = message_get_u32(reader) != 0;
     address = message_get_string(reader);
     if (message_close(reader) < 0 || !address)
         return -EBADMSG;
@@ -456,10 +461,11 @@ static _Noreturn void loop(struct init *init)
 
 _Noreturn void init_main(const struct init_config *config)
 {
-    struct init *init = calloc(1, sizeof(*init));
+    /* Fresh pages: the heap's would each be copied from the launcher's first. */
+    struct init *init = mmap(NULL, sizeof(*init), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct fault fault;
 
-    if (!init)
+    if (init == MAP_FAILED)
         _exit(1);
     init->config = config;
     if (start_shell(init, &fault) < 0 || fit(init, &fault) < 0)

@@ -21,6 +21,11 @@ struct init_config {
     int cgroups[INIT_CGROUPS_MAX]; /* cgroup.procs of v1 trees to join, -1 where there is none */
 };
 
+/* What the launcher ignores; everything else has its default there. An init, and so a function, starts with defaults.
+ */
+enum { INIT_SIGNALS_IGNORED = 6 };
+extern const int init_signals_ignored[INIT_SIGNALS_IGNORED];
+
 /* Payload of MESSAGE_FIT: memory, /tmp, flags, Runtime API address. Descriptors: output, then the detached mounts. */
 enum init_fit_fd { INIT_FIT_OUTPUT, INIT_FIT_TASK, INIT_FIT_MORE };
 

@@ -90,7 +90,7 @@ struct launcher_config {
     enum sandbox_network network;
     const char *instance; /* name of this Kiln in the cgroup trees, [a-z0-9-]{1,40}; derived from the data directory */
     const char *data_dir; /* absolute; must not be visible inside any sandbox */
-    uid_t first_uid;      /* sandboxes run as uids from here on (0: 200,000); ignored when rootless */
+    uid_t first_uid;      /* sandboxes run as uids from here on; 0: a range by `instance`. Ignored when rootless */
     unsigned slots;       /* network slots to make ahead */
 };
 

@@ -1,8 +1,8 @@
 /*
  * The order inside plan_fit is the security argument, so it is spelled out there and tested: mounts need privileges and
- * come first; the bounding set can only be emptied while CAP_SETPCAP is held; the change of uid clears the permitted
- * set and the parent-death signal, so capabilities are checked off and the signal set again after it; the filter comes
- * last because it forbids most of the above.
+ * come first; the change of uid clears the permitted set (not in a user namespace, hence the explicit drop) and the
+ * parent-death signal, so the signal is set again after it; the filter comes last because it forbids most of the above.
+ * The bounding set, which takes CAP_SETPCAP, is emptied once in the launcher and inherited.
  *
  * Files of /etc that change at run time on some hosts (resolv.conf) are copied when the launcher starts: a bind would
  * pin the old inode in the same way, and a bind of the whole directory would show too much.
@@ -238,6 +238,7 @@ int plan_base(const struct plan_host *host, struct plan *ret_plan)
     add(ret_plan, PLAN_FILE, "/etc/passwd", passwd_text, 0);
     add(ret_plan, PLAN_FILE, "/etc/group", group_text, 0);
     plan_devices(ret_plan, host->rootless);
+    add(ret_plan, PLAN_DROP_BOUNDING, NULL, NULL, 0); /* the launcher executes nothing itself */
     return ret_plan->error;
 }
 
@@ -275,14 +276,13 @@ static void limit(struct plan *plan, int resource, uint64_t value)
     add(plan, PLAN_RLIMIT, NULL, NULL, (uint64_t)resource)->limit = value;
 }
 
-static void plan_limits(struct plan *plan, bool rootless)
+static void plan_limits(struct plan *plan, bool limit_by_uid)
 {
     limit(plan, RLIMIT_NOFILE, PLAN_FILES_MAX);
     limit(plan, RLIMIT_CORE, 0);
     limit(plan, RLIMIT_MSGQUEUE, 819200);
     limit(plan, RLIMIT_MEMLOCK, 65536);
-    /* Counted per uid: exact with a uid of its own (plus init), harmful where all sandboxes share the user's. */
-    if (!rootless)
+    if (limit_by_uid) /* init counts too */
         limit(plan, RLIMIT_NPROC, PLAN_PROCESSES_MAX + 1);
 }
 
@@ -301,10 +301,9 @@ int plan_fit(const struct plan_fit *fit, struct plan *ret_plan)
         add(ret_plan, PLAN_ATTACH, "/opt", NULL, PLAN_ATTACH_OPT);
     if (fit->has_runtime)
         add(ret_plan, PLAN_ATTACH, "/var/runtime", NULL, PLAN_ATTACH_RUNTIME);
-    plan_limits(ret_plan, fit->identity.rootless);
+    plan_limits(ret_plan, fit->limit_by_uid);
     add(ret_plan, PLAN_SESSION, NULL, NULL, 0);
     add(ret_plan, PLAN_NO_NEW_PRIVILEGES, NULL, NULL, 0);
-    add(ret_plan, PLAN_DROP_BOUNDING, NULL, NULL, 0);
     add(ret_plan, PLAN_IDS, NULL, NULL, fit->identity.uid)->limit = fit->identity.gid;
     add(ret_plan, PLAN_DROP_CAPABILITIES, NULL, NULL, 0);
     add(ret_plan, PLAN_UNDUMPABLE, NULL, NULL, 0);

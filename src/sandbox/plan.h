@@ -30,7 +30,7 @@ enum plan_action {
     PLAN_RLIMIT,    /* resource `value`, soft and hard `limit` */
     PLAN_SESSION,   /* a session of its own */
     PLAN_NO_NEW_PRIVILEGES,
-    PLAN_DROP_BOUNDING, /* every capability out of the bounding and ambient sets */
+    PLAN_DROP_BOUNDING, /* every capability out of the bounding and ambient sets; inherited */
     PLAN_IDS,           /* no supplementary groups (unless rootless), gid and uid `value` */
     PLAN_DROP_CAPABILITIES,
     PLAN_UNDUMPABLE,   /* not to be traced, its /proc files not to be read, by its own uid */
@@ -103,6 +103,7 @@ struct plan_fit {
     unsigned tmp_mib;
     bool has_opt;
     bool has_runtime;
+    bool limit_by_uid; /* processes by RLIMIT_NPROC, for want of a pids controller; needs a uid of its own */
 };
 
 int plan_fit(const struct plan_fit *fit, struct plan *ret_plan) MUST_USE;

@@ -72,6 +72,17 @@ static void test_base_keeps_links_into_usr_and_copies_the_rest(void **state)
     plan_deinit(&plan);
 }
 
+static void test_base_ends_with_an_empty_bounding_set(void **state)
+{
+    struct plan_host host = host_of(debian, ARRAY_SIZE(debian));
+    struct plan plan;
+
+    (void)state;
+    assert_int_equal(plan_base(&host, &plan), 0);
+    assert_int_equal(position(&plan, PLAN_DROP_BOUNDING), plan.count - 1);
+    plan_deinit(&plan);
+}
+
 static void test_base_binds_lib_of_hosts_without_merged_usr(void **state)
 {
     static const struct plan_entry old[] = {{"/lib", PLAN_ENTRY_DIRECTORY, NULL},
@@ -200,9 +211,8 @@ static void test_fit_attaches_what_there_is(void **state)
 /* See the top of plan.c for why. */
 static void test_privileges_go_in_the_only_order_that_works(void **state)
 {
-    static const enum plan_action order[] = {
-        PLAN_NO_NEW_PRIVILEGES, PLAN_DROP_BOUNDING, PLAN_IDS,    PLAN_DROP_CAPABILITIES,
-        PLAN_UNDUMPABLE,        PLAN_DEATH_SIGNAL,  PLAN_SECCOMP};
+    static const enum plan_action order[] = {PLAN_NO_NEW_PRIVILEGES, PLAN_IDS,          PLAN_DROP_CAPABILITIES,
+                                             PLAN_UNDUMPABLE,        PLAN_DEATH_SIGNAL, PLAN_SECCOMP};
     struct plan plan;
 
     (void)state;
@@ -228,18 +238,18 @@ static const struct plan_op *find_limit(const struct plan *plan, int resource)
 
 static void test_limits_are_lambdas(void **state)
 {
-    struct plan_fit rootless = example;
+    struct plan_fit by_uid = example;
     struct plan plan;
 
     (void)state;
     assert_int_equal(plan_fit(&example, &plan), 0);
     assert_int_equal(find_limit(&plan, RLIMIT_NOFILE)->limit, 1024);
-    assert_int_equal(find_limit(&plan, RLIMIT_NPROC)->limit, 1025);
     assert_int_equal(find_limit(&plan, RLIMIT_CORE)->limit, 0);
+    assert_null(find_limit(&plan, RLIMIT_NPROC)); /* the pids controller does that */
     plan_deinit(&plan);
-    rootless.identity.rootless = true;
-    assert_int_equal(plan_fit(&rootless, &plan), 0);
-    assert_null(find_limit(&plan, RLIMIT_NPROC));
+    by_uid.limit_by_uid = true;
+    assert_int_equal(plan_fit(&by_uid, &plan), 0);
+    assert_int_equal(find_limit(&plan, RLIMIT_NPROC)->limit, 1025);
     plan_deinit(&plan);
 }
 
@@ -273,6 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_base_binds_directories_read_only),
         cmocka_unit_test(test_base_keeps_links_into_usr_and_copies_the_rest),
+        cmocka_unit_test(test_base_ends_with_an_empty_bounding_set),
         cmocka_unit_test(test_base_binds_lib_of_hosts_without_merged_usr),
         cmocka_unit_test(test_base_shows_nothing_else_of_the_host),
         cmocka_unit_test(test_base_hides_a_data_directory_below_what_is_shown),

@@ -43,7 +43,9 @@
 
 enum {
     SPARES_MAX = 16,
-    FIRST_UID = 200000,
+    FIRST_UID = 0x10000000,
+    UID_RANGES = 4096,
+    UID_RANGE = 65536,
     REMOVE_RETRY_MS = 5,
     MEMORY_POLL_MS = 500,
     SHUTDOWN_MS = 5000,
@@ -243,11 +245,25 @@ static void slot_release(struct server *server, struct slot *slot)
         list_push_front(&server->free_slots, &slot->link);
 }
 
+/*
+ * Two instances on one host must not share uids: with the host's network a uid is what tells sandboxes apart. Without a
+ * configured range each takes one of 4,096 ranges above those of accounts and of most containers, by its name (FNV-1a).
+ */
+static uid_t first_uid(const struct launcher_config *config)
+{
+    uint32_t hash = 0x811c9dc5u;
+
+    if (config->first_uid)
+        return config->first_uid;
+    for (const char *c = config->instance; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 0x01000193u;
+    return FIRST_UID + (hash ^ hash >> 16) % UID_RANGES * UID_RANGE;
+}
+
 static uid_t sandbox_uid(const struct server *server, const struct sandbox *sandbox)
 {
-    uid_t first = server->config->launcher.first_uid ? server->config->launcher.first_uid : (uid_t)FIRST_UID;
-
-    return server->config->rootless ? (uid_t)BASE_ROOT_UID : first + sandbox->slot->index;
+    return server->config->rootless ? (uid_t)BASE_ROOT_UID
+                                    : first_uid(&server->config->launcher) + sandbox->slot->index;
 }
 
 static struct plan_identity identity_of(const struct server *server, const struct sandbox *sandbox)
@@ -519,6 +535,7 @@ static int send_fit(struct server *server, struct sandbox *sandbox, const struct
         .tmp_mib = spec->tmp_mib,
         .has_opt = spec->layer_dirs[0] != NULL,
         .has_runtime = spec->runtime_dir != NULL,
+        .limit_by_uid = !server->config->rootless && !cgroup_host_has(&server->cgroups, CGROUP_PIDS),
     };
     size_t length = init_encode_fit(&fit, sandbox->listener.address, server->reply, sizeof(server->reply));
     int r = message_send(sandbox->socket, server->reply, length, fds->fds, fds->count, MSG_DONTWAIT);
@@ -548,8 +565,7 @@ static void end_sandbox(struct server *server, struct sandbox *sandbox)
 {
     if (sandbox->state >= SANDBOX_DYING)
         return;
-    /* Both: the one takes init and so the whole pid namespace, the other does not depend on init being there. */
-    (void)!cgroup_kill(&server->cgroups, sandbox->name);
+    /* The kernel kills the whole pid namespace with its init, frozen or not. */
     syscall(SYS_pidfd_send_signal, sandbox->pidfd, SIGKILL, NULL, 0);
     if (sandbox->state == SANDBOX_SHELL)
         server->spare_count--;
@@ -624,7 +640,8 @@ static void on_request(struct server *server, const struct message_header *heade
     switch (header->type) {
     case MESSAGE_RUN:
         sandbox->out_of_memory = false;
-        sandbox->oom_kills = memory_oom_kills(&server->cgroups, sandbox->name);
+        if (sandbox->state == SANDBOX_LIVE) /* before, it has not run anything that could be killed */
+            sandbox->oom_kills = memory_oom_kills(&server->cgroups, sandbox->name);
         forward(server, sandbox, length);
         break;
     case MESSAGE_RESET:
@@ -972,12 +989,12 @@ static int close_inherited(int socket)
 /* Signals meant for the daemon (a terminal's, a service manager's) must not end sandboxes before it does. */
 static int set_up_signals(struct server *server)
 {
-    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1};
     sigset_t set;
 
-    for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
-        signal(ignored[i], SIG_IGN);
-    signal(SIGCHLD, SIG_DFL);
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL); /* refused for SIGKILL and SIGSTOP */
+    for (size_t i = 0; i < INIT_SIGNALS_IGNORED; i++)
+        signal(init_signals_ignored[i], SIG_IGN);
     sigemptyset(&set);
     sigaddset(&set, DEATH_SIGNAL);
     if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
