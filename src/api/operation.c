@@ -2,7 +2,6 @@
 
 #include "aws/error.h"
 #include "aws/uri.h"
-#include "base/random.h"
 
 #include <stdio.h>
 
@@ -17,7 +16,6 @@ void operation_services_init(struct operation_services *services)
         .unreserved_minimum = 100,
         .code_bytes_limit = UINT64_C(80530636800),
     };
-    random_bytes(services->download_key, sizeof(services->download_key));
 }
 
 static struct operation *operation_free(struct operation *operation)

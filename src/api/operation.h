@@ -28,7 +28,6 @@ struct store;
 enum {
     OPERATION_PARAMETERS_MAX = 3,
     OPERATION_BODY_DEFAULT = 6291456 + 1024 * 1024,
-    OPERATION_DOWNLOAD_KEY_BYTES = 32,
 };
 
 /* Limits and parts that operations use; built once by main, borrowed by all. */
@@ -45,11 +44,9 @@ struct operation_services {
     unsigned unreserved_minimum; /* 100 */
     uint64_t code_bytes_limit;   /* all packages of an account in a Region; 80,530,636,800 */
     bool strict_aws;
-    /* Signs the URLs under which GetFunction offers code; operation_services_init fills it. */
-    unsigned char download_key[OPERATION_DOWNLOAD_KEY_BYTES];
 };
 
-/* Defaults (limits of the service) and a fresh download key; the parts are the caller's to set. */
+/* The service's own limits; the parts are the caller's to set. */
 void operation_services_init(struct operation_services *services);
 
 struct operation_parameter {

@@ -7,6 +7,7 @@
 #include "catalog/catalog.h"
 
 #include "aws/arn.h"
+#include "base/random.h"
 #include "catalog/internal.h"
 
 enum { SCOPE_KEY_BYTES = 128 };
@@ -301,6 +302,8 @@ int catalog_new(const struct catalog_config *config, struct catalog **ret_catalo
         return -ENOMEM;
     }
     catalog->config = *config;
+    catalog->references = 1;
+    random_bytes(catalog->run_key, sizeof(catalog->run_key));
     list_init(&catalog->observers);
     uv_timer_init(config->loop, timer);
     uv_unref((uv_handle_t *)timer);
@@ -331,31 +334,53 @@ static void cancel_waiting(struct scope_entry *scope)
     }
 }
 
-/* The program ends, the packages stay. */
-static void forget_version(struct catalog_version *version)
+void version_forget_configs(struct catalog_version *version)
 {
     version_config_forget(version->active);
     version_config_forget(version->config);
     version->active = version->config = NULL;
 }
 
+static void scope_close(struct scope_entry *scope)
+{
+    cancel_waiting(scope);
+    if (scope->running)
+        change_abandon(TAKE_PTR(scope->running));
+    TABLE_FOREACH (function_item, &scope->scope.functions) {
+        struct catalog_function *function = function_item->value;
+        version_forget_configs(function->latest);
+        TABLE_FOREACH (version_item, &function->versions)
+            version_forget_configs(version_item->value);
+    }
+    scope_entry_free(scope);
+}
+
+struct catalog *catalog_ref(struct catalog *catalog)
+{
+    catalog->references++;
+    return catalog;
+}
+
+void catalog_unref(struct catalog *catalog)
+{
+    if (catalog && --catalog->references == 0)
+        free(catalog);
+}
+
+const unsigned char *catalog_run_key(const struct catalog *catalog)
+{
+    return catalog->run_key;
+}
+
 struct catalog *catalog_free(struct catalog *catalog)
 {
     if (!catalog)
         return NULL;
+    catalog->closed = true;
     uv_close((uv_handle_t *)catalog->retry, on_timer_closed);
-    TABLE_FOREACH (item, &catalog->scopes) {
-        struct scope_entry *scope = item->value;
-        cancel_waiting(scope);
-        TABLE_FOREACH (function_item, &scope->scope.functions) {
-            struct catalog_function *function = function_item->value;
-            forget_version(function->latest);
-            TABLE_FOREACH (version_item, &function->versions)
-                forget_version(version_item->value);
-        }
-        scope_entry_free(scope);
-    }
+    TABLE_FOREACH (item, &catalog->scopes)
+        scope_close(item->value);
     table_deinit(&catalog->scopes);
-    free(catalog);
+    catalog_unref(catalog);
     return NULL;
 }

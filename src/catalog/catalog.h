@@ -166,11 +166,21 @@ void catalog_add_observer(struct catalog *catalog, struct catalog_observer *obse
 int catalog_load(struct catalog *catalog, struct fault *fault) MUST_USE;
 
 /*
- * The end, after store_close (which still ends the commits under way through this module) and after everybody has given
- * back the configurations they hold. Mutations still waiting get -ECANCELED. Packages stay on disk; observers are not
- * told. The loop must run once more for the handles to end. NULL is allowed.
+ * The end, when everybody has given back the configurations they hold. Mutations waiting or at the store get -ECANCELED
+ * (those at the store may become durable nevertheless: call store_close first to see them through). Nothing can be
+ * found or submitted any more, packages stay on disk, observers are not told. The loop must run once more for the
+ * handles to end. The pointer stays good for those who hold a reference. NULL is allowed.
  */
 struct catalog *catalog_free(struct catalog *catalog);
+
+/* For who may come back after catalog_free: an operation that waits for a file or a bucket. */
+struct catalog *catalog_ref(struct catalog *catalog);
+void catalog_unref(struct catalog *catalog);
+
+enum { CATALOG_RUN_KEY_BYTES = 32 };
+
+/* Random bytes that are the same for this catalog's life: for tokens that need not be good in the next run. */
+const unsigned char *catalog_run_key(const struct catalog *catalog);
 
 /* --- looking up: no allocation -------------------------------------------------------------------------------- */
 
@@ -221,7 +231,7 @@ struct catalog_mutation {
     struct list_link link; /* this module's */
 };
 
-/* -ENOMEM: on_done is not called. The scope is made when it is new. */
+/* -ENOMEM, -ECANCELED (after catalog_free): on_done is not called. The scope is made when it is new. */
 int catalog_submit(struct catalog *catalog, struct span account, struct span region,
                    struct catalog_mutation *mutation) MUST_USE;
 

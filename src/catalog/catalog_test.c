@@ -798,6 +798,30 @@ static void test_waiting_mutations_are_cancelled_at_the_end(void **state)
     assert_non_null(catalog_find_version(find(fixture, "f"), SPAN("1")));
 }
 
+static void test_catalog_may_be_freed_while_a_commit_is_under_way(void **state)
+{
+    struct fixture *fixture = *state;
+    struct code_package package = testing_package(&fixture->world, "1");
+    struct step step = {.edit = create_published, .name = "f", .package = package};
+    struct step late = {.mutation = {.build = on_build, .on_done = on_done}};
+    struct catalog *catalog = catalog_ref(fixture->world.catalog);
+
+    submit(&step, fixture);
+    fixture->world.catalog = catalog_free(fixture->world.catalog);
+    assert_int_equal(step.status, -ECANCELED);
+    assert_int_equal(catalog_submit(catalog, ACCOUNT, REGION, &late.mutation), -ECANCELED);
+    assert_null(catalog_find_function(catalog, ACCOUNT, REGION, SPAN("f")));
+    catalog_unref(catalog);
+    code_release(fixture->world.code, package.sha256);
+    testing_shut(&fixture->world); /* where the commit ends */
+
+    testing_reopen(&fixture->world, 0);
+    start_journal(fixture);
+    testing_load(&fixture->world);
+    assert_non_null(find(fixture, "f")); /* it became durable, and its package was not taken away */
+    assert_true(testing_has_package(&fixture->world, package.sha256));
+}
+
 /* --- failures --- */
 
 static void test_failed_commit_changes_nothing(void **state)
@@ -910,6 +934,7 @@ int main(void)
         TEST(test_update_waiting_behind_another_sees_it_in_progress),
         TEST(test_lanes_of_other_regions_do_not_wait),
         TEST(test_waiting_mutations_are_cancelled_at_the_end),
+        TEST(test_catalog_may_be_freed_while_a_commit_is_under_way),
         TEST(test_failed_commit_changes_nothing),
         TEST(test_running_out_of_memory_refuses_one_change),
     };

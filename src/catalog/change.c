@@ -29,6 +29,7 @@ struct version_state {
 
 struct catalog_change {
     struct catalog *catalog;
+    bool abandoned; /* the catalog is gone: nothing but this is left in it */
     struct scope_entry *scope;
     struct catalog_mutation *mutation;
     struct store_batch *batch;
@@ -66,6 +67,27 @@ static struct catalog_change *change_free(struct catalog_change *change)
         function_entry_free(change->function);
     free(change);
     return NULL;
+}
+
+/* Configurations are forgotten rather than given back: the commit may still become durable, and needs its package. */
+void change_abandon(struct catalog_change *change)
+{
+    struct catalog_mutation *mutation = change->mutation;
+
+    for (size_t i = 0; i < change->state_count; i++)
+        version_config_forget(change->states[i].config);
+    free(change->states);
+    if (change->published)
+        version_forget_configs(&change->published->version);
+    version_entry_free(change->published);
+    alias_entry_free(change->created_alias);
+    free(change->alias_description);
+    free(change->alias_revision_id);
+    json_decref(change->facts.tags);
+    if (change->creates)
+        function_entry_free(change->function);
+    *change = (struct catalog_change){.abandoned = true};
+    mutation->on_done(mutation, -ECANCELED);
 }
 
 static struct catalog_change *change_new(struct scope_entry *scope, struct catalog_mutation *mutation)
@@ -668,6 +690,10 @@ static void on_committed(int result, void *context)
     struct catalog_mutation *mutation = change->mutation;
     struct function_entry *unsettled = NULL;
 
+    if (change->abandoned) {
+        free(change);
+        return;
+    }
     scope->running = NULL;
     scope->draining = true;
     if (result == 0) {
@@ -728,7 +754,7 @@ void lane_run(struct scope_entry *scope)
 int catalog_submit(struct catalog *catalog, struct span account, struct span region, struct catalog_mutation *mutation)
 {
     struct scope_entry *scope;
-    int r = catalog_get_scope(catalog, account, region, &scope);
+    int r = catalog->closed ? -ECANCELED : catalog_get_scope(catalog, account, region, &scope);
 
     if (r < 0)
         return r;

@@ -43,6 +43,9 @@ struct alias_entry {
 
 struct catalog {
     struct catalog_config config;
+    unsigned references; /* the owner's until catalog_free, and those of catalog_ref */
+    bool closed;
+    unsigned char run_key[CATALOG_RUN_KEY_BYTES];
     struct table scopes; /* "ACCOUNT/REGION": struct scope_entry */
     struct list observers;
     uv_timer_t *retry; /* armed after the store refused to settle something */
@@ -71,6 +74,8 @@ struct version_entry *version_entry_new(struct catalog_function *function, struc
 struct version_entry *version_entry_free(struct version_entry *entry);
 struct alias_entry *alias_entry_new(struct catalog_function *function, struct span name);
 struct alias_entry *alias_entry_free(struct alias_entry *entry);
+/* The program ends, the version's packages stay. */
+void version_forget_configs(struct catalog_version *version);
 void cleanup_function_entry(struct function_entry **entry);
 void cleanup_version_entry(struct version_entry **entry);
 void cleanup_alias_entry(struct alias_entry **entry);
@@ -109,6 +114,8 @@ void version_config_forget(struct catalog_version_config *config);
 /* --- change.c --- */
 /* Runs what waits in the lane until something is at the store. */
 void lane_run(struct scope_entry *scope);
+/* The program ends while the change is at the store: its mutation is told, and the store's answer will find nothing. */
+void change_abandon(struct catalog_change *change);
 /* Starts settling when something is unsettled. */
 void function_settle(struct function_entry *entry);
 bool version_is_settled(const struct catalog_version *version);

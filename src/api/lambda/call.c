@@ -11,6 +11,7 @@ static void call_cleanup(struct operation *operation)
     buffer_deinit(&call->zip);
     if (call->holds_package)
         code_release(operation->services->code, call->package.sha256);
+    catalog_unref(call->catalog);
 }
 
 struct call *call_new(struct operation *operation)
@@ -22,6 +23,7 @@ struct call *call_new(struct operation *operation)
         return NULL;
     }
     call->operation = operation;
+    call->catalog = catalog_ref(operation->services->catalog);
     operation->context = call;
     operation->cleanup = call_cleanup;
     return call;
@@ -52,8 +54,7 @@ struct catalog_function *call_find_function(const struct call *call)
 {
     const struct operation *operation = call->operation;
 
-    return catalog_find_function(operation->services->catalog, operation->account, operation->region,
-                                 call->function_name);
+    return catalog_find_function(call->catalog, operation->account, operation->region, call->function_name);
 }
 
 const char *call_function_arn(struct call *call, struct span qualifier)
@@ -98,7 +99,7 @@ void call_submit(struct call *call, int (*build)(struct call *call, struct catal
     call->answer = answer;
     call->mutation.build = on_build;
     call->mutation.on_done = on_done;
-    r = catalog_submit(operation->services->catalog, operation->account, operation->region, &call->mutation);
+    r = catalog_submit(call->catalog, operation->account, operation->region, &call->mutation);
     if (r < 0)
         call_end(call, r, "entering the lane");
 }

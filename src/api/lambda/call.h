@@ -19,6 +19,7 @@
 
 struct call {
     struct operation *operation;
+    struct catalog *catalog; /* referenced: the operation may outlast the daemon's other parts */
     struct aws_error error;
     struct validation validation;
     /* The body: an object, with nulls removed; never NULL once parsed. The zip member is in `zip` instead. */

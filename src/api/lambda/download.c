@@ -21,7 +21,7 @@ static void sign(const struct operation_services *services, struct span sha256, 
     int size = snprintf(message, sizeof(message), "%.*s %llu", (int)MIN(sha256.length, (size_t)64), sha256.data,
                         (unsigned long long)expires);
 
-    HMAC(EVP_sha256(), services->download_key, sizeof(services->download_key), (const unsigned char *)message,
+    HMAC(EVP_sha256(), catalog_run_key(services->catalog), CATALOG_RUN_KEY_BYTES, (const unsigned char *)message,
          (size_t)size, signature, &length);
     hex_encode(signature, SIGNATURE_BYTES, text);
 }
