@@ -127,6 +127,13 @@ void environments_invoke(struct core_environment *core, struct invocation *invoc
     environment_invoke(environment->worker, invocation);
 }
 
+bool environments_is_ending(const struct core_environment *core)
+{
+    const struct frontend_environment *environment = core->owner;
+
+    return environment_is_ending(environment->worker);
+}
+
 void environments_drop_all(struct frontend *frontend)
 {
     LIST_FOREACH (link, &frontend->environment_list)

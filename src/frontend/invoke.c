@@ -148,6 +148,8 @@ static void on_end(struct invocation *invocation)
     struct core_environment *environment = request->environment;
 
     request_free(request);
+    if (environments_is_ending(environment))
+        return; /* core hears of it when it is gone */
     core_environment_free(environment, clock_monotonic_ns());
     realm_arm(realm);
 }

@@ -59,6 +59,9 @@ struct invocation;
 /* Hands an event to an environment that core has leased (environments.c). */
 void environments_invoke(struct core_environment *environment, struct invocation *invocation);
 
+/* True when the environment will report that it is gone, and must not be given anything meanwhile. */
+bool environments_is_ending(const struct core_environment *environment);
+
 /* A request or an environment has ended: goes on with stopping when that has been asked for. */
 void frontend_check_stopped(struct frontend *frontend);
 /* Drops every request in flight without an answer, and what is kept for every environment. */

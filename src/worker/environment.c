@@ -71,6 +71,28 @@ static void clear_failure(struct environment *environment)
     limit_stop(&environment->settle);
 }
 
+static int send_create(struct environment *environment)
+{
+    const struct environment_spec *spec = &environment->spec;
+    const char *folder = runtime_family_folder(runtime_family_of(spec->runtime));
+    struct sandbox_spec sandbox = {.id = environment->id,
+                                   .task_dir = spec->task_dir,
+                                   .memory_mib = spec->memory_mib,
+                                   .tmp_mib = spec->tmp_mib,
+                                   .cpu_boost = true};
+    char runtime_dir[4096];
+
+    for (size_t i = 0; i < SANDBOX_LAYERS_MAX; i++)
+        sandbox.layer_dirs[i] = spec->layer_dirs[i];
+    if (folder) {
+        if (snprintf(runtime_dir, sizeof(runtime_dir), "%s/%s", environment->worker->runtimes_dir, folder) >=
+            (int)sizeof(runtime_dir))
+            return -ENAMETOOLONG;
+        sandbox.runtime_dir = runtime_dir;
+    }
+    return launcher_create(environment->worker->config.launcher, &sandbox);
+}
+
 static int send_run(struct environment *environment)
 {
     const struct sandbox_process process = {
@@ -91,6 +113,8 @@ static int send_request(struct environment *environment, enum environment_reques
     struct launcher *launcher = environment->worker->config.launcher;
 
     switch (request) {
+    case REQUEST_CREATE:
+        return send_create(environment);
     case REQUEST_RUN:
         return send_run(environment);
     case REQUEST_LIMIT_CPU:
@@ -106,7 +130,7 @@ static int send_request(struct environment *environment, enum environment_reques
 /* Errors other than a full socket mean that the launcher is lost, which it says itself (on_lost). */
 static void send_wanted(struct environment *environment)
 {
-    for (unsigned request = REQUEST_RUN; request <= REQUEST_KILL; request <<= 1) {
+    for (unsigned request = REQUEST_CREATE; request <= REQUEST_KILL; request <<= 1) {
         if (!(environment->wanted & request))
             continue;
         if (send_request(environment, request) == -EAGAIN) {
@@ -120,10 +144,8 @@ static void send_wanted(struct environment *environment)
 
 static void ask(struct environment *environment, enum environment_request request)
 {
-    if (request == REQUEST_RESET)
-        environment->wanted = 0; /* a run not yet sent is not wanted any more */
-    if (request == REQUEST_KILL)
-        environment->wanted = 0;
+    if (request == REQUEST_RESET || request == REQUEST_KILL)
+        environment->wanted &= REQUEST_CREATE; /* a run not yet sent is not wanted any more */
     environment->wanted |= request;
     send_wanted(environment);
 }
@@ -725,6 +747,11 @@ void environment_retire(struct environment *environment)
         begin_shutdown(environment);
 }
 
+bool environment_is_ending(const struct environment *environment)
+{
+    return environment->state == ENVIRONMENT_SHUTDOWN;
+}
+
 void environment_kill(struct environment *environment)
 {
     begin_shutdown(environment);
@@ -835,28 +862,6 @@ static int set_limits(struct environment *environment)
     return environment->timeouts && environment->inits ? 0 : -ENOMEM;
 }
 
-static int create_sandbox(struct environment *environment)
-{
-    const struct environment_spec *spec = &environment->spec;
-    const char *folder = runtime_family_folder(runtime_family_of(spec->runtime));
-    struct sandbox_spec sandbox = {.id = environment->id,
-                                   .task_dir = spec->task_dir,
-                                   .memory_mib = spec->memory_mib,
-                                   .tmp_mib = spec->tmp_mib,
-                                   .cpu_boost = true};
-    char runtime_dir[4096];
-
-    for (size_t i = 0; i < SANDBOX_LAYERS_MAX; i++)
-        sandbox.layer_dirs[i] = spec->layer_dirs[i];
-    if (folder) {
-        if (snprintf(runtime_dir, sizeof(runtime_dir), "%s/%s", environment->worker->runtimes_dir, folder) >=
-            (int)sizeof(runtime_dir))
-            return -ENAMETOOLONG;
-        sandbox.runtime_dir = runtime_dir;
-    }
-    return launcher_create(environment->worker->config.launcher, &sandbox);
-}
-
 static void init_object(struct environment *environment, struct worker *worker, const struct environment_events *events,
                         void *context)
 {
@@ -902,8 +907,10 @@ int environment_new(struct worker *worker, const struct environment_spec *spec, 
         return r;
     list_push_back(&worker->environments, &environment->link);
     worker->count++;
-    r = create_sandbox(environment);
-    if (r < 0)
+    r = send_create(environment);
+    if (r == -EAGAIN)
+        ask(environment, REQUEST_CREATE); /* many at once: the launcher takes them in its own time */
+    else if (r < 0)
         return r;
     begin_init(environment); /* sent behind the creation, without waiting for it */
     *ret_environment = TAKE_PTR(environment);

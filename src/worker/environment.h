@@ -49,10 +49,11 @@ enum environment_state {
 
 /* What is wanted of the launcher and could not be sent yet, as bits. */
 enum environment_request {
-    REQUEST_RUN = 1,
-    REQUEST_LIMIT_CPU = 2,
-    REQUEST_RESET = 4,
-    REQUEST_KILL = 8, /* in the order in which they are sent */
+    REQUEST_CREATE = 1,
+    REQUEST_RUN = 2,
+    REQUEST_LIMIT_CPU = 4,
+    REQUEST_RESET = 8,
+    REQUEST_KILL = 16, /* in the order in which they are sent */
 };
 
 /* Why an Init or an invocation failed. */

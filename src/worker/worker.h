@@ -136,5 +136,9 @@ void environment_retire(struct environment *environment);
 /* Kills it now, whatever it does; an invocation under way gets an error result first. on_gone follows. */
 void environment_kill(struct environment *environment);
 
+/* True once nothing more can be given to it and on_gone is due: for on_end, which also comes when the sandbox died
+ * under the invocation. */
+bool environment_is_ending(const struct environment *environment);
+
 /* Environments alive, for health and tests. */
 size_t worker_environment_count(const struct worker *worker);

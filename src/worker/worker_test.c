@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 /* cmocka.h needs setjmp.h, stdarg.h, stddef.h and stdint.h */
 #include <cmocka.h>
 
@@ -1272,6 +1273,34 @@ static void test_idle_environment_is_frozen_after_the_grace_and_thawed_before_th
     retire(fixture, &subject);
 }
 
+static void on_turn(uv_prepare_t *turns)
+{
+    ++*(int *)turns->data;
+}
+
+static void test_idle_environments_do_not_wake_the_loop(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subjects[5] = {0};
+    uv_prepare_t turns;
+    int count = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(subjects); i++) {
+        start_ready(fixture, &subjects[i], (struct options){0});
+        expect_echo(fixture, &subjects[i], "hello", "hello");
+    }
+    run_for(fixture, FREEZE_MS + 500); /* frozen, logs written */
+    uv_prepare_init(&fixture->loop, &turns);
+    turns.data = &count;
+    uv_prepare_start(&turns, on_turn);
+    run_for(fixture, 500);
+    uv_close((uv_handle_t *)&turns, NULL);
+    uv_run(&fixture->loop, UV_RUN_NOWAIT);
+    assert_in_range(count, 1, 3); /* those of run_for itself */
+    for (size_t i = 0; i < ARRAY_SIZE(subjects); i++)
+        retire(fixture, &subjects[i]);
+}
+
 static void test_full_launcher_socket_only_delays(void **state)
 {
     struct fixture *fixture = *state;
@@ -1290,26 +1319,26 @@ static void test_full_launcher_socket_only_delays(void **state)
     retire(fixture, &subject);
 }
 
-static void test_refused_start_leaves_nothing(void **state)
+static void test_start_waits_for_a_busy_launcher(void **state)
 {
     struct fixture *fixture = *state;
-    const struct environment_spec spec = {.account = "000000000000",
-                                          .region = "us-east-1",
-                                          .function_name = "shop",
-                                          .version = "1",
-                                          .runtime = "provided.al2",
-                                          .handler = "x",
-                                          .memory_mib = 128,
-                                          .timeout_s = 1,
-                                          .tmp_mib = 512,
-                                          .task_dir = "/",
-                                          .log_group = "/aws/lambda/shop"};
-    struct environment *environment;
+    struct subject subject = {0};
 
-    launcher_fake_refuse(fixture->launcher, 1);
-    assert_int_equal(worker_start_environment(fixture->worker, &spec, &environment_events, NULL, &environment),
-                     -EAGAIN);
-    assert_int_equal(worker_environment_count(fixture->worker), 0);
+    launcher_fake_refuse(fixture->launcher, 4);
+    start(fixture, &subject, (struct options){0});
+    RUN_UNTIL(fixture, subject.ready);
+    expect_echo(fixture, &subject, "hello", "hello");
+    retire(fixture, &subject);
+}
+
+static void test_environment_retired_before_the_launcher_took_it_ends(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+
+    launcher_fake_refuse(fixture->launcher, 4);
+    start(fixture, &subject, (struct options){0});
+    retire(fixture, &subject);
 }
 
 static void test_sandbox_that_cannot_be_made_is_a_fault(void **state)
@@ -1341,6 +1370,49 @@ static void test_sandbox_that_ends_by_itself_is_a_fault_and_an_error(void **stat
     assert_int_equal(call.ends, 1);
     assert_true(subject.has_fault);
     call_deinit(&call);
+}
+
+/* As another user would: connects to the Runtime API and asks for the event. True when anything comes back. */
+static bool stranger_is_served(const struct sockaddr_storage *address, uid_t uid)
+{
+    static const char request[] = "GET /2018-06-01/runtime/invocation/next HTTP/1.1\r\nHost: x\r\n\r\n";
+    struct timeval patience = {.tv_sec = 1};
+    char byte;
+    CLEANUP(cleanup_close) int fd = -1;
+
+    if (setuid(uid) < 0)
+        return true;
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    if (connect(fd, (const struct sockaddr *)address, sizeof(struct sockaddr_in)) < 0)
+        return false;
+    return send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL) > 0 && recv(fd, &byte, 1, 0) == 1;
+}
+
+static void test_runtime_api_serves_its_own_uid_only(void **state)
+{
+    static const uid_t uids[] = {65534, 0};
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    struct sockaddr_storage address;
+
+    if (geteuid() != 0)
+        skip();
+    start_ready(fixture, &subject, (struct options){0});
+    assert_int_equal(http_listener_address(subject.environment->listener, &address), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(uids); i++) {
+        pid_t pid = fork();
+        int status = 0;
+
+        if (pid == 0)
+            _exit(stranger_is_served(&address, uids[i]) ? 1 : 0);
+        while (waitpid(pid, &status, WNOHANG) == 0)
+            run_for(fixture, 10);
+        /* our own uid gets as far as a refusal: the runtime itself is waiting already */
+        assert_int_equal(WEXITSTATUS(status), uids[i] == 0);
+    }
+    expect_echo(fixture, &subject, "hello", "hello");
+    retire(fixture, &subject);
 }
 
 static void test_lost_launcher_ends_everything(void **state)
@@ -1398,6 +1470,75 @@ static void test_frozen_environment_thaws_for_its_event(void **state)
     }
     run_for(fixture, FREEZE_MS + 100);
     retire(fixture, &subject); /* a frozen one can be killed */
+}
+
+static void write_task_file(const char *folder, const char *name, const char *content)
+{
+    char path[PATH_MAX * 2];
+    CLEANUP(cleanup_close) int fd = -1;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_int_equal(write(fd, content, strlen(content)), (ssize_t)strlen(content));
+}
+
+/* One managed runtime from Init to answer, error and exit. `runtime` is of a version that no host has. */
+static void check_managed(struct fixture *fixture, const char *runtime, const char *file, const char *code)
+{
+    struct subject subject = {0};
+    struct call call;
+    char folder[PATH_MAX];
+    CLEANUP(buffer_deinit) struct buffer log = BUFFER_INIT;
+    const char *at;
+
+    snprintf(folder, sizeof(folder), "%s/managed", fixture->root);
+    assert_int_equal(mkdir(folder, 0755), 0);
+    write_task_file(folder, file, code);
+    start(fixture, &subject,
+          (struct options){.runtime = runtime, .task_dir = folder, .handler = "app.handler", .memory_mib = 512});
+    RUN_UNTIL(fixture, subject.ready || subject.gone);
+    assert_non_null(subject.environment); /* Init has little time here; within the invocation it has enough */
+    expect_echo(fixture, &subject, "hello", "\"hello\"");
+    expect_echo(fixture, &subject, "again", "\"again\"");
+    run_call(fixture, &subject, &call, "raise");
+    assert_true(call.function_error);
+    assert_non_null(buffer_terminate(&call.payload));
+    assert_non_null(strstr(call.payload.data, "no good"));
+    call_deinit(&call);
+    run_call(fixture, &subject, &call, "exit");
+    assert_error(&call, "Runtime.ExitError", "Runtime exited with error: exit status 4");
+    call_deinit(&call);
+    expect_echo(fixture, &subject, "hello", "\"hello\"");
+    retire(fixture, &subject);
+    log = read_log(fixture);
+    at = log.data;
+    assert_follows(&at, "INIT_START Runtime Version: ");
+    assert_follows(&at, "is not installed on this host; running with /usr/");
+    assert_follows(&at, "printed by the handler\n");
+}
+
+static void test_python_function_runs_on_the_hosts_interpreter(void **state)
+{
+    check_managed(*state, "python3.99", "app.py",
+                  "import os\n"
+                  "def handler(event, context):\n"
+                  "    print('printed by the handler')\n"
+                  "    if event == 'raise':\n"
+                  "        raise Exception('no good')\n"
+                  "    if event == 'exit':\n"
+                  "        os._exit(4)\n"
+                  "    return event\n");
+}
+
+static void test_node_function_runs_on_the_hosts_interpreter(void **state)
+{
+    check_managed(*state, "nodejs99.x", "app.js",
+                  "exports.handler = async (event) => {\n"
+                  "  console.log('printed by the handler');\n"
+                  "  if (event === 'raise') throw new Error('no good');\n"
+                  "  if (event === 'exit') process.exit(4);\n"
+                  "  return event;\n"
+                  "};\n");
 }
 
 static void test_out_of_memory_is_killed_and_named(void **state)
@@ -1469,18 +1610,29 @@ int main(void)
         CASE(test_many_environments_at_once),
 #ifndef WORKER_TEST_REAL
         CASE(test_idle_environment_is_frozen_after_the_grace_and_thawed_before_the_event),
+        CASE(test_idle_environments_do_not_wake_the_loop),
         CASE(test_full_launcher_socket_only_delays),
-        CASE(test_refused_start_leaves_nothing),
+        CASE(test_start_waits_for_a_busy_launcher),
+        CASE(test_environment_retired_before_the_launcher_took_it_ends),
         CASE(test_sandbox_that_cannot_be_made_is_a_fault),
         CASE(test_sandbox_that_ends_by_itself_is_a_fault_and_an_error),
+        CASE(test_runtime_api_serves_its_own_uid_only),
         CASE(test_lost_launcher_ends_everything),
 #else
         CASE(test_tmp_is_kept_over_a_reset),
         CASE(test_frozen_environment_thaws_for_its_event),
         CASE(test_out_of_memory_is_killed_and_named),
+        CASE(test_python_function_runs_on_the_hosts_interpreter),
+        CASE(test_node_function_runs_on_the_hosts_interpreter),
 #endif
     };
 
+#ifdef WORKER_TEST_REAL
+    if (geteuid() != 0) {
+        printf("1..0 # SKIP real sandboxes need root here\n");
+        return 0;
+    }
+#endif
     if (getenv("TEST_FILTER"))
         cmocka_set_test_filter(getenv("TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);

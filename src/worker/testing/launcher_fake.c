@@ -4,7 +4,6 @@
 #include "base/list.h"
 
 #include <arpa/inet.h>
-#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -52,11 +51,18 @@ struct launcher {
     bool fail_create;
 };
 
+/* What cannot fail in a test; unlike assert it is there in every build. */
+static void must(bool ok)
+{
+    if (!ok)
+        abort();
+}
+
 static void wake(struct launcher *launcher)
 {
     uint64_t one = 1;
 
-    assert(write(launcher->event_fd, &one, sizeof(one)) == sizeof(one));
+    must(write(launcher->event_fd, &one, sizeof(one)) == sizeof(one));
 }
 
 static struct event *add_event(struct launcher *launcher, enum event_kind kind, uint64_t id)
@@ -108,7 +114,7 @@ static int memory_file(const char *content)
 {
     int fd = memfd_create("fake", MFD_CLOEXEC);
 
-    assert(fd >= 0 && pwrite(fd, content, strlen(content), 0) == (ssize_t)strlen(content));
+    must(fd >= 0 && pwrite(fd, content, strlen(content), 0) == (ssize_t)strlen(content));
     return fd;
 }
 
@@ -133,12 +139,12 @@ int launcher_create(struct launcher *launcher, const struct sandbox_spec *spec)
     snprintf(sandbox->task_dir, sizeof(sandbox->task_dir), "%s", spec->task_dir);
     event = add_event(launcher, EVENT_CREATED, spec->id);
     event->created.api_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    assert(bind(event->created.api_fd, (struct sockaddr *)&address, sizeof(address)) == 0);
-    assert(listen(event->created.api_fd, 64) == 0);
-    assert(getsockname(event->created.api_fd, (struct sockaddr *)&address, &length) == 0);
+    must(bind(event->created.api_fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    must(listen(event->created.api_fd, 64) == 0);
+    must(getsockname(event->created.api_fd, (struct sockaddr *)&address, &length) == 0);
     snprintf(sandbox->api_address, sizeof(sandbox->api_address), "127.0.0.1:%u", ntohs(address.sin_port));
     memcpy(event->created.api_address, sandbox->api_address, sizeof(sandbox->api_address));
-    assert(pipe2(ends, O_CLOEXEC) == 0);
+    must(pipe2(ends, O_CLOEXEC) == 0);
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     event->created.output_fd = ends[0];
     sandbox->output_fd = ends[1];
@@ -194,7 +200,7 @@ int launcher_run(struct launcher *launcher, uint64_t id, uint32_t run, const str
         return -EAGAIN;
     if (!sandbox)
         return 0;
-    assert(pipe2(ends, O_CLOEXEC) == 0);
+    must(pipe2(ends, O_CLOEXEC) == 0);
     pid = fork();
     if (pid == 0)
         exec_child(sandbox, process, ends[1]);
@@ -214,7 +220,7 @@ int launcher_run(struct launcher *launcher, uint64_t id, uint32_t run, const str
     sandbox->run = run;
     sandbox->pid = pid;
     sandbox->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    assert(sandbox->pidfd >= 0);
+    must(sandbox->pidfd >= 0);
     epoll_ctl(launcher->epoll_fd, EPOLL_CTL_ADD, sandbox->pidfd, &ready);
     return 0;
 }

@@ -124,12 +124,17 @@ static int read_answer(int fd, char *headers, size_t header_size, char *body, si
 
 static int request_on(int fd, const char *method, const char *path, const char *extra, const char *body, size_t length)
 {
-    char head[1024];
+    char head[4096];
     char headers[4096];
     char answer[1024];
-    int head_length = snprintf(head, sizeof(head), "%s %s HTTP/1.1\r\nHost: api\r\n%sContent-Length: %zu\r\n\r\n",
-                               method, path, extra, length);
+    int head_length = snprintf(head, 1024, "%s %s HTTP/1.1\r\nHost: api\r\n%sContent-Length: %zu\r\n\r\n", method, path,
+                               extra, length);
 
+    if (length < 1024) { /* one packet, as good clients do */
+        memcpy(head + head_length, body, length);
+        head_length += (int)length;
+        length = 0;
+    }
     if (!send_all(fd, head, (size_t)head_length) || !send_all(fd, body, length))
         return 0;
     return read_answer(fd, headers, sizeof(headers), answer, sizeof(answer));
