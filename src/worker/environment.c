@@ -127,15 +127,30 @@ static int send_request(struct environment *environment, enum environment_reques
     return -EINVAL;
 }
 
-/* Errors other than a full socket mean that the launcher is lost, which it says itself (on_lost). */
+static void send_later(struct environment *environment)
+{
+    worker_start_limit(environment->worker, environment->worker->retries, &environment->retry, clock_monotonic_ns());
+}
+
+/* Errors other than a full socket mean that the launcher is lost, which it says itself (on_lost), except for a
+ * creation, which may ask for too much. */
 static void send_wanted(struct environment *environment)
 {
     for (unsigned request = REQUEST_CREATE; request <= REQUEST_KILL; request <<= 1) {
+        int r;
+
         if (!(environment->wanted & request))
             continue;
-        if (send_request(environment, request) == -EAGAIN) {
-            worker_start_limit(environment->worker, environment->worker->retries, &environment->retry,
-                               clock_monotonic_ns());
+        r = send_request(environment, request);
+        if (r == -EAGAIN) {
+            send_later(environment);
+            return;
+        }
+        if (r < 0 && request == REQUEST_CREATE) {
+            fault_set(&environment->sandbox_fault, -r, "the sandbox could not be asked for: %s", strerror(-r));
+            environment->wanted = 0;
+            environment->creation_refused = true;
+            send_later(environment); /* to end it from the loop */
             return;
         }
         environment->wanted &= ~request;
@@ -152,7 +167,12 @@ static void ask(struct environment *environment, enum environment_request reques
 
 void environment_on_retry(struct limit *limit)
 {
-    send_wanted(CONTAINER_OF(limit, struct environment, retry));
+    struct environment *environment = CONTAINER_OF(limit, struct environment, retry);
+
+    if (environment->creation_refused)
+        environment_on_sandbox_gone(environment, &environment->sandbox_fault);
+    else
+        send_wanted(environment);
 }
 
 static void stop_limits(struct environment *environment)

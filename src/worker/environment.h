@@ -82,6 +82,7 @@ struct environment {
     /* the sandbox */
     bool boosted;               /* the CPU limit waits for the end of Init */
     struct fault sandbox_fault; /* empty text: none */
+    bool creation_refused;      /* the launcher will never have heard of it */
     bool check_peer;            /* only connections of `uid` */
     uid_t uid;
     struct http_listener *listener;

@@ -25,7 +25,7 @@
 /* cmocka.h needs setjmp.h, stdarg.h, stddef.h and stdint.h */
 #include <cmocka.h>
 
-enum { WATCHDOG_MS = 60000, INIT_LIMIT_MS = 400, FREEZE_MS = 300 };
+enum { WATCHDOG_MS = 120000, INIT_LIMIT_MS = 400, FREEZE_MS = 300 };
 
 struct fixture {
     uv_loop_t loop;
@@ -1341,6 +1341,25 @@ static void test_environment_retired_before_the_launcher_took_it_ends(void **sta
     retire(fixture, &subject);
 }
 
+static void test_creation_refused_for_good_after_a_delay_is_a_fault(void **state)
+{
+    static char long_path[4200];
+    struct fixture *fixture = *state;
+
+    memset(long_path, '/', sizeof(long_path) - 1);
+    for (int retired = 0; retired < 2; retired++) {
+        struct subject subject = {0};
+
+        launcher_fake_refuse(fixture->launcher, 2);
+        start(fixture, &subject, (struct options){.task_dir = long_path});
+        if (retired)
+            environment_retire(subject.environment);
+        RUN_UNTIL(fixture, subject.gone);
+        assert_true(subject.has_fault);
+        assert_int_equal(subject.fault.error, E2BIG);
+    }
+}
+
 static void test_sandbox_that_cannot_be_made_is_a_fault(void **state)
 {
     struct fixture *fixture = *state;
@@ -1549,7 +1568,8 @@ static void test_out_of_memory_is_killed_and_named(void **state)
     CLEANUP(buffer_deinit) struct buffer log = BUFFER_INIT;
     const char *at;
 
-    start_ready(fixture, &subject, (struct options){.memory_mib = 128});
+    /* 128 MB come with a fourteenth of a CPU, with which touching them takes its time. */
+    start_ready(fixture, &subject, (struct options){.memory_mib = 128, .timeout_s = 100});
     run_call(fixture, &subject, &call, "memory 400");
     assert_error(&call, "Runtime.ExitError", "Runtime exited with error: signal: killed");
     call_deinit(&call);
@@ -1614,6 +1634,7 @@ int main(void)
         CASE(test_full_launcher_socket_only_delays),
         CASE(test_start_waits_for_a_busy_launcher),
         CASE(test_environment_retired_before_the_launcher_took_it_ends),
+        CASE(test_creation_refused_for_good_after_a_delay_is_a_fault),
         CASE(test_sandbox_that_cannot_be_made_is_a_fault),
         CASE(test_sandbox_that_ends_by_itself_is_a_fault_and_an_error),
         CASE(test_runtime_api_serves_its_own_uid_only),

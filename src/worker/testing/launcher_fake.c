@@ -128,6 +128,8 @@ int launcher_create(struct launcher *launcher, const struct sandbox_spec *spec)
 
     if (refuses(launcher))
         return -EAGAIN;
+    if (strlen(spec->task_dir) >= sizeof(sandbox->task_dir) - 1)
+        return -E2BIG;
     if (launcher->fail_create) {
         launcher->fail_create = false;
         add_event(launcher, EVENT_CREATE_FAILED, spec->id);
