@@ -453,13 +453,18 @@ struct sequence {
 static void test_sequence(void **state)
 {
     const struct sequence *sequence = *state;
-    const char *reason = exception_for(sequence->name);
 
-    if (reason) {
-        print_message("# not replayed: %s\n", reason);
-        skip();
-    }
     replay_sequence(sequence->name, sequence->content);
+}
+
+/* Says so for each sequence that is left out. */
+static bool is_left_out(const char *name)
+{
+    const char *reason = exception_for(name);
+
+    if (reason)
+        fprintf(stderr, "NOT REPLAYED: %s: %s\n", name, reason);
+    return reason;
 }
 
 int main(int argc, char **argv)
@@ -478,7 +483,7 @@ int main(int argc, char **argv)
     }
     json_object_foreach(all, name, content)
     {
-        if (argc > 2 && !strstr(name, argv[2]))
+        if ((argc > 2 && !strstr(name, argv[2])) || is_left_out(name))
             continue;
         sequences[count] = (struct sequence){name, content};
         tests[count] = (struct CMUnitTest){name, test_sequence, NULL, NULL, &sequences[count]};
