@@ -1,6 +1,6 @@
 /*
  * Sandboxes as they are: real namespaces, cgroups and processes, tried from inside by sandbox_probe. Needs root; the
- * rootless cases give it up in a child. argv[1] is the probe.
+ * rootless cases run as nobody, or alone when started by a user. argv[1] is the probe, which all must be able to read.
  */
 #include "base/clock.h"
 #include "sandbox/launcher.h"
@@ -17,7 +17,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -610,6 +610,33 @@ static void test_an_id_in_use_is_refused(void **state)
     assert_int_equal(launcher_create(fixture->launcher, &spec), 0);
     wait_for(fixture, &box->failed, "failure");
     assert_int_equal(box->fault.error, EEXIST);
+    assert_int_equal(TRY(fixture, box, "exit", "0"), 0);
+}
+
+/* A create that arrives without its descriptors is reported, undone, and does not disturb the next. */
+static void test_a_daemon_out_of_descriptors_hears_of_it(void **state)
+{
+    struct fixture *fixture = *state;
+    struct sandbox_spec spec = spec_of(fixture, 1);
+    struct rlimit old, tight;
+    struct box *box;
+    int next = dup(0);
+
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    tight = old;
+    tight.rlim_cur = (rlim_t)next + 2;
+    box = create_spec(fixture, &spec);
+    setrlimit(RLIMIT_NOFILE, &tight);
+    wait_for(fixture, &box->failed, "failure");
+    setrlimit(RLIMIT_NOFILE, &old);
+    assert_int_equal(box->fault.error, EMFILE);
+    for (int i = 0; i < 50; i++)
+        turn(fixture, 10);
+    assert_false(box->gone); /* the failure was its last event */
+    assert_int_equal(dup(0), next);
+    close(next);
+    box = create(fixture, 1);
     assert_int_equal(TRY(fixture, box, "exit", "0"), 0);
 }
 
@@ -1254,42 +1281,6 @@ static void test_fifteen_live_side_by_side(void **state)
 
 /* ---- rootless ---- */
 
-/* In a child that is nobody. Exit status 0: fine, 77: not possible here. */
-static int rootless_child(struct fixture *fixture, enum sandbox_network network, void (*body)(struct fixture *))
-{
-    struct fault fault = {0};
-
-    if (setgroups(0, NULL) < 0 || setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
-        return 1;
-    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-    fixture->config.network = network;
-    if (launcher_start(&fixture->config, &fixture->launcher, &fault) < 0) {
-        fprintf(stderr, "# %s\n", fault.text);
-        return fault.error == EPERM ? 77 : 1;
-    }
-    launcher_set_events(fixture->launcher, &events, fixture);
-    assert_true(launcher_is_rootless(fixture->launcher));
-    body(fixture);
-    launcher_free(fixture->launcher);
-    return 0;
-}
-
-static void run_rootless(struct fixture *fixture, enum sandbox_network network, void (*body)(struct fixture *))
-{
-    pid_t pid;
-    int status;
-
-    launcher_free(TAKE_PTR(fixture->launcher));
-    fflush(NULL);
-    pid = fork();
-    if (pid == 0)
-        _exit(rootless_child(fixture, network, body));
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-        skip();
-    assert_int_equal(status, 0);
-}
-
 static bool warns_of(const struct fixture *fixture, const char *word)
 {
     for (const char *const *warning = launcher_warnings(fixture->launcher); *warning; warning++)
@@ -1298,7 +1289,7 @@ static bool warns_of(const struct fixture *fixture, const char *word)
     return false;
 }
 
-static void rootless_basics(struct fixture *fixture)
+static void check_rootless(struct fixture *fixture)
 {
     struct box *box = create(fixture, 1);
     char value[64];
@@ -1307,7 +1298,8 @@ static void rootless_basics(struct fixture *fixture)
     assert_true(warns_of(fixture, "uid"));
     assert_true(warns_of(fixture, "processes"));
     assert_true(warns_of(fixture, "frozen"));
-    assert_int_equal(box->made.uid, 65534);
+    assert_true(launcher_is_rootless(fixture->launcher));
+    assert_int_equal(box->made.uid, geteuid());
     assert_int_equal(box->made.freeze_fd, -1);
     assert_int_equal(box->made.memory_peak_fd, -1);
     assert_int_equal(TRY(fixture, box, "env", "AWS_LAMBDA_RUNTIME_API"), 0);
@@ -1331,12 +1323,41 @@ static void rootless_basics(struct fixture *fixture)
 
 static void test_rootless_with_its_own_network(void **state)
 {
-    run_rootless(*state, SANDBOX_NETWORK_NONE, rootless_basics);
+    check_rootless(*state);
 }
 
 static void test_rootless_with_the_hosts_network(void **state)
 {
-    run_rootless(*state, SANDBOX_NETWORK_HOST, rootless_basics);
+    check_rootless(*state);
+}
+
+/* This program again, as nobody: it then runs the rootless cases. Its output is not part of ours. */
+static _Noreturn void become_nobody(void)
+{
+    char *argv[] = {(char *)"as-nobody", (char *)probe_path, NULL};
+    int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+    dup2(2, 1);
+    if (self < 0 || setgroups(0, NULL) < 0 || setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
+        _exit(1);
+    fexecve(self, argv, environ);
+    _exit(1);
+}
+
+static void test_rootless_cases_pass_as_nobody(void **state)
+{
+    pid_t pid;
+    int status;
+
+    (void)state;
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0)
+        become_nobody();
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(status, 0);
 }
 
 static void test_as_root_with_cgroups_there_is_nothing_to_warn_of(void **state)
@@ -1364,6 +1385,26 @@ static void test_bad_configurations_are_refused(void **state)
 #define SANDBOX(test)      cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 #define SANDBOX_HOST(test) cmocka_unit_test_setup_teardown(test, set_up_host, tear_down)
 
+/* Where user namespaces are forbidden: 77 for become_nobody, the TAP way of saying it for others. */
+static int run_rootless(bool as_nobody)
+{
+    const struct CMUnitTest tests[] = {
+        SANDBOX(test_rootless_with_its_own_network),
+        SANDBOX_HOST(test_rootless_with_the_hosts_network),
+    };
+    struct launcher_config config = {.instance = "sandbox-test", .data_dir = "/nonexistent"};
+    struct launcher *launcher = NULL;
+    struct fault fault = {0};
+
+    fprintf(stderr, "# not root: the rootless cases only\n");
+    if (launcher_start(&config, &launcher, &fault) == -EPERM) {
+        printf("1..0 # SKIP %s\n", fault.text);
+        return as_nobody ? 77 : 0;
+    }
+    launcher_free(launcher);
+    return cmocka_run_group_tests_name("rootless", tests, NULL, NULL);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -1383,6 +1424,7 @@ int main(int argc, char **argv)
         SANDBOX(test_one_layer_is_shown_as_it_is),
         SANDBOX(test_a_missing_task_directory_fails_the_create),
         SANDBOX(test_an_id_in_use_is_refused),
+        SANDBOX(test_a_daemon_out_of_descriptors_hears_of_it),
         SANDBOX(test_exec_errors_are_reported),
         SANDBOX(test_a_second_process_beside_the_first_is_busy),
         SANDBOX(test_signals_reach_the_process),
@@ -1411,8 +1453,7 @@ int main(int argc, char **argv)
         SANDBOX_HOST(test_a_peer_that_is_gone_has_no_uid),
         SANDBOX(test_two_hundred_lives_leave_nothing),
         SANDBOX(test_fifteen_live_side_by_side),
-        SANDBOX(test_rootless_with_its_own_network),
-        SANDBOX(test_rootless_with_the_hosts_network),
+        cmocka_unit_test(test_rootless_cases_pass_as_nobody),
         SANDBOX(test_as_root_with_cgroups_there_is_nothing_to_warn_of),
         cmocka_unit_test(test_bad_configurations_are_refused),
     };
@@ -1421,11 +1462,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s PROBE [PATTERN]\n", argv[0]);
         return 2;
     }
-    if (geteuid() != 0) {
-        printf("1..0 # SKIP making sandboxes needs root\n");
-        return 0;
-    }
     probe_path = argv[1];
+    if (geteuid() != 0)
+        return run_rootless(strcmp(argv[0], "as-nobody") == 0);
     if (argc > 2)
         cmocka_set_test_filter(argv[2]);
     return cmocka_run_group_tests_name("sandbox", tests, NULL, NULL);

@@ -47,6 +47,7 @@ enum {
     UID_RANGES = 4096,
     UID_RANGE = 65536,
     REMOVE_RETRY_MS = 5,
+    IDLE_MS = 2,
     MEMORY_POLL_MS = 500,
     SHUTDOWN_MS = 5000,
     EVENTS_MAX = 64,
@@ -115,6 +116,7 @@ struct server {
     size_t spare_target;
     struct list free_slots;
     unsigned slot_count;
+    unsigned ahead; /* slots to have made while idle */
     struct list outgoing;
     int64_t memory_polled_ns;
     char message[MESSAGE_MAX];
@@ -212,19 +214,11 @@ static void send_failed(struct server *server, uint64_t id, const struct fault *
 
 /* ---- slots ---- */
 
-static int slot_acquire(struct server *server, struct slot **ret_slot, struct fault *fault)
+static int slot_new(struct server *server, struct slot **ret_slot, struct fault *fault)
 {
-    struct list_link *first = list_first(&server->free_slots);
-    struct slot *slot;
+    struct slot *slot = calloc(1, sizeof(*slot));
     int r;
 
-    if (first) {
-        *ret_slot = CONTAINER_OF(first, struct slot, link);
-        list_remove(first);
-        r = network_slot_enter(&(*ret_slot)->network);
-        return r < 0 ? fault_set(fault, -r, "cannot enter a network namespace: %s", strerror(-r)) : 0;
-    }
-    slot = calloc(1, sizeof(*slot));
     if (!slot)
         return fault_set(fault, ENOMEM, "out of memory");
     list_link_init(&slot->link);
@@ -236,6 +230,20 @@ static int slot_acquire(struct server *server, struct slot **ret_slot, struct fa
     slot->index = server->slot_count++;
     *ret_slot = slot;
     return 0;
+}
+
+/* Leaves the process in the slot's namespace. */
+static int slot_acquire(struct server *server, struct slot **ret_slot, struct fault *fault)
+{
+    struct list_link *first = list_first(&server->free_slots);
+    int r;
+
+    if (!first)
+        return slot_new(server, ret_slot, fault);
+    *ret_slot = CONTAINER_OF(first, struct slot, link);
+    list_remove(first);
+    r = network_slot_enter(&(*ret_slot)->network);
+    return r < 0 ? fault_set(fault, -r, "cannot enter a network namespace: %s", strerror(-r)) : 0;
 }
 
 /* The most recently used is taken first: its kernel structures are warm. */
@@ -444,7 +452,7 @@ static int shell_take(struct server *server, struct sandbox **ret_sandbox, struc
     return 0;
 }
 
-/* One at a time, between turns. A failure is left for a create to report. */
+/* A failure is left for a create to meet again and report. */
 static void make_spare(struct server *server)
 {
     struct sandbox *sandbox;
@@ -456,6 +464,31 @@ static void make_spare(struct server *server)
     }
     list_push_back(&server->spares, &sandbox->link);
     server->spare_count++;
+}
+
+static void make_slot(struct server *server)
+{
+    struct slot *slot;
+    struct fault fault;
+
+    if (slot_new(server, &slot, &fault) < 0)
+        server->ahead = 0;
+    else
+        slot_release(server, slot);
+}
+
+static bool wants_to_work_ahead(const struct server *server)
+{
+    return server->spare_count < server->spare_target || server->slot_count < server->ahead;
+}
+
+/* One thing at a time, when nothing has happened for a moment: a sandbox on its way must not wait for it. */
+static void work_ahead(struct server *server)
+{
+    if (server->spare_count < server->spare_target)
+        make_spare(server);
+    else if (server->slot_count < server->ahead)
+        make_slot(server);
 }
 
 /* ---- create ---- */
@@ -665,7 +698,7 @@ static void on_request(struct server *server, const struct message_header *heade
 static void begin_ending(struct server *server)
 {
     server->ending = true;
-    server->spare_target = 0;
+    server->spare_target = server->ahead = 0;
     LIST_FOREACH (link, &server->spares)
         end_sandbox(server, CONTAINER_OF(link, struct sandbox, link));
     LIST_FOREACH (link, &server->fitted)
@@ -936,8 +969,8 @@ static bool has_polled_memory(const struct server *server)
 
 static int next_timeout(const struct server *server)
 {
-    if (server->spare_count < server->spare_target)
-        return 0;
+    if (wants_to_work_ahead(server))
+        return IDLE_MS;
     if (!list_is_empty(&server->removing))
         return REMOVE_RETRY_MS;
     if (server->ending)
@@ -965,8 +998,8 @@ static void serve(struct server *server)
             on_event(server, events[i].data.ptr, events[i].events);
         poll_memory(server, clock_monotonic_ns());
         end_turn(server);
-        if (count == 0 && server->spare_count < server->spare_target)
-            make_spare(server);
+        if (count == 0)
+            work_ahead(server);
         if (server->ending && deadline_ns == INT64_MAX)
             deadline_ns = clock_monotonic_ns() + SHUTDOWN_MS * NS_PER_MS;
     }
@@ -1038,26 +1071,6 @@ static int set_up_cgroups(struct server *server, struct fault *fault)
     return cgroup_host_prepare(&server->cgroups, server->config->launcher.instance, fault);
 }
 
-static int make_slots(struct server *server, struct fault *fault)
-{
-    struct list made;
-    int r = 0;
-
-    list_init(&made);
-    while (r == 0 && server->slot_count < server->config->launcher.slots) {
-        struct slot *slot;
-        r = slot_acquire(server, &slot, fault);
-        if (r == 0)
-            list_push_back(&made, &slot->link);
-    }
-    LIST_FOREACH (link, &made) {
-        list_remove(link);
-        list_push_back(&server->free_slots, link);
-    }
-    server->spare_target = MIN(server->config->launcher.slots, (unsigned)SPARES_MAX);
-    return r;
-}
-
 static int set_up(struct server *server, struct fault *fault)
 {
     int r = set_up_process(server, fault);
@@ -1073,7 +1086,9 @@ static int set_up(struct server *server, struct fault *fault)
         r = fault_set(fault, ESRCH, "the daemon is gone");
     if (r == 0)
         r = seccomp_compile(&server->filter, fault);
-    return r < 0 ? r : make_slots(server, fault);
+    server->ahead = server->config->launcher.slots;
+    server->spare_target = MIN(server->ahead, (unsigned)SPARES_MAX);
+    return r;
 }
 
 static void add_warnings(const struct server *server, struct message_writer *writer)
