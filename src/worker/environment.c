@@ -34,6 +34,7 @@ static void set_state(struct environment *environment, enum environment_state st
     const struct log *log = environment->worker->config.log;
 
     assert(predecessors[state] & FROM(environment->state));
+    (void)predecessors; /* without asserts */
     if (log && log->minimum <= LOG_DEBUG)
         log_event(log, LOG_DEBUG, "environment %llu of %s: %s -> %s", (unsigned long long)environment->id,
                   environment->spec.function_name, state_names[environment->state], state_names[state]);
