@@ -10,9 +10,11 @@ static unsigned refused;
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *pointer, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *pointer, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
 
 static bool refuses(void)
 {
@@ -39,6 +41,11 @@ void *__wrap_calloc(size_t count, size_t size)
 void *__wrap_realloc(void *pointer, size_t size)
 {
     return refuses() ? NULL : __real_realloc(pointer, size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    return refuses() ? NULL : __real_aligned_alloc(alignment, size);
 }
 
 void failing_alloc_after(unsigned successes)
