@@ -260,7 +260,7 @@ static void bucket_refill(struct counting_function *function, int64_t now_ns)
     if (!bucket->started || elapsed_ns >= SCALING_SPAN)
         bucket->level = capacity;
     else if (elapsed_ns > 0)
-        bucket->level = MIN(capacity, bucket->level + elapsed_ns * function->account->scaling_rate);
+        bucket->level += elapsed_ns * function->account->scaling_rate;
     bucket->level = MIN(capacity, bucket->level);
     bucket->started = true;
     bucket->refilled_ns = now_ns;

@@ -134,6 +134,32 @@ static void test_failing_init_is_tried_six_more_times(void **state)
     world_deinit(&shop.world);
 }
 
+static void test_only_failures_in_a_row_count(void **state)
+{
+    struct core_environment *good;
+    struct shop shop;
+
+    (void)state;
+    open_shop(&shop, NULL);
+    shop.world.automatic = false;
+    put(&shop, shop.one, NULL, 2);
+    world_pass(&shop.world, 0);
+    good = world_last_started(&shop.world);
+    for (int failures = 1; failures <= 12; failures++) {
+        world_pass(&shop.world, NS_PER_S); /* one beside `good` */
+        core_environment_ready(world_last_started(&shop.world), false, shop.world.now_ns);
+        core_validate(shop.world.account);
+        if (failures == 6)
+            world_ready(&shop.world, good);
+    }
+    assert_state(of(shop.one, NULL), CORE_PROVISIONED_IN_PROGRESS, 2, 1, 0);
+    world_pass(&shop.world, NS_PER_S);
+    core_environment_ready(world_last_started(&shop.world), false, shop.world.now_ns);
+    core_validate(shop.world.account);
+    assert_state(of(shop.one, NULL), CORE_PROVISIONED_FAILED, 2, 0, 0);
+    world_deinit(&shop.world);
+}
+
 static void test_put_after_failure_begins_anew(void **state)
 {
     struct core_limits limits = core_limits_default();
@@ -556,32 +582,65 @@ static void test_over_its_rate_requests_run_on_demand_beside_idle_provisioned(vo
     world_deinit(&shop.world);
 }
 
+/* One on-demand environment is busy with `running`, one provisioned is idle, and the rate of the PC is used up. */
+static struct core_environment *use_up_rate(struct shop *shop, struct world_request *running)
+{
+    struct core_environment *environment;
+
+    running->duration_ns = 50 * NS_PER_MS;
+    world_invoke(&shop->world, shop->one, running);
+    run_for(shop, 100 * NS_PER_MS);
+    environment = running->core.environment;
+    shop->world.automatic = false;
+    put(shop, shop->one, NULL, 1);
+    world_pass(&shop->world, 0);
+    world_ready(&shop->world, world_last_started(&shop->world));
+    for (int i = 0; i < 10; i++) {
+        struct world_request quick = {0};
+        world_invoke(&shop->world, shop->one, &quick);
+        world_finish(&shop->world, &quick);
+    }
+    return environment;
+}
+
 static void test_over_its_rate_request_still_takes_an_on_demand_environment_that_comes_free(void **state)
 {
-    struct world_request running = {.duration_ns = 50 * NS_PER_MS}, over = {.duration_ns = NS_PER_MS};
-    struct world_request quick[10] = {0};
+    struct world_request running = {0}, over = {0};
     struct core_environment *environment;
     struct shop shop;
 
     (void)state;
     open_shop(&shop, NULL);
-    world_invoke(&shop.world, shop.one, &running);
-    run_for(&shop, 100 * NS_PER_MS); /* on demand, busy for 50 ms */
-    environment = running.core.environment;
-    shop.world.automatic = false;
-    put(&shop, shop.one, NULL, 1);
-    world_pass(&shop.world, 0);
-    world_ready(&shop.world, world_last_started(&shop.world));
-    for (int i = 0; i < 10; i++) {
-        world_invoke(&shop.world, shop.one, &quick[i]);
-        world_finish(&shop.world, &quick[i]);
-    }
+    environment = use_up_rate(&shop, &running);
     assert_int_equal(world_invoke(&shop.world, shop.one, &over), CORE_WAITING);
     world_finish(&shop.world, &running);
     assert_ptr_equal(over.core.environment, environment);
     world_ready(&shop.world, world_last_started(&shop.world)); /* what was made for it is left over */
     assert_int_equal(world_last_started(&shop.world)->state, CORE_ENVIRONMENT_IDLE);
     world_deinit(&shop.world);
+}
+
+static void test_oldest_is_served_first_whether_over_its_rate_or_not(void **state)
+{
+    for (int over_comes_first = 0; over_comes_first < 2; over_comes_first++) {
+        struct world_request running = {0}, on_provisioned = {0}, over = {0};
+        struct world_request exempt = {.core.asynchronous = true};
+        struct world_request *oldest = over_comes_first ? &over : &exempt, *other = over_comes_first ? &exempt : &over;
+        struct core_environment *environment;
+        struct shop shop;
+
+        (void)state;
+        open_shop(&shop, NULL);
+        environment = use_up_rate(&shop, &running);
+        on_provisioned.core.asynchronous = true;
+        assert_int_equal(world_invoke(&shop.world, shop.one, &on_provisioned), CORE_SERVED);
+        assert_int_equal(world_invoke(&shop.world, shop.one, oldest), CORE_WAITING);
+        assert_int_equal(world_invoke(&shop.world, shop.one, other), CORE_WAITING);
+        world_finish(&shop.world, &running);
+        assert_ptr_equal(oldest->core.environment, environment);
+        assert_int_equal(other->core.state, CORE_REQUEST_WAITING);
+        world_deinit(&shop.world);
+    }
 }
 
 static void test_requests_in_flight_survive_the_deletion_of_their_configuration(void **state)
@@ -607,6 +666,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused_put_changes_nothing),
         cmocka_unit_test(test_failing_init_is_tried_six_more_times),
+        cmocka_unit_test(test_only_failures_in_a_row_count),
         cmocka_unit_test(test_put_after_failure_begins_anew),
         cmocka_unit_test(test_full_machine_is_tried_again_and_is_no_failure),
         cmocka_unit_test(test_start_that_the_machine_fails_is_tried_again_after_a_second),
@@ -631,6 +691,7 @@ int main(void)
         cmocka_unit_test(test_second_of_two_overlapping_requests_spills),
         cmocka_unit_test(test_over_its_rate_requests_run_on_demand_beside_idle_provisioned),
         cmocka_unit_test(test_over_its_rate_request_still_takes_an_on_demand_environment_that_comes_free),
+        cmocka_unit_test(test_oldest_is_served_first_whether_over_its_rate_or_not),
         cmocka_unit_test(test_requests_in_flight_survive_the_deletion_of_their_configuration),
     };
 

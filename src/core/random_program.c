@@ -562,20 +562,19 @@ static void check_outcome(struct program *p, const struct model_request *request
         REQUIRE(p, request->core.spilled == e->spilled && request->core.barred == e->barred);
 }
 
-static void do_invoke(struct program *p)
+/* `choice` says what is named, `draw` decides a weighted alias. The request if it was served at once, else NULL. */
+static struct model_request *invoke(struct program *p, unsigned choice, uint64_t draw)
 {
-    unsigned choice = next(p);
     struct model_function *f = choose_function(p, choice);
     struct model_request *request = free_request(p);
     struct core_qualifier qualifier;
     struct core_version *version;
     struct counting_throttle throttle;
     struct expectation e;
-    uint64_t draw = next(p);
     int config, outcome;
 
     if (!f || !request)
-        return;
+        return NULL;
     qualifier = choose_qualifier(f, choice >> 1);
     version = qualifier.version;
     config = config_of(p, qualifier);
@@ -597,6 +596,31 @@ static void do_invoke(struct program *p)
         p->throttles[throttle.kind]++;
     if (outcome == CORE_SERVED || outcome == CORE_WAITING)
         note_admission(p, request, &e);
+    return outcome == CORE_SERVED ? request : NULL;
+}
+
+static void do_invoke(struct program *p)
+{
+    unsigned choice = next(p);
+
+    invoke(p, choice, next(p));
+}
+
+/* So many short requests at one moment that a small quota's rate is used up. */
+static void do_burst(struct program *p)
+{
+    unsigned choice = next(p), draw = next(p);
+
+    for (int i = 0; i < 12; i++) {
+        struct model_request *request = invoke(p, choice, draw);
+        struct core_environment *environment;
+        if (!request)
+            return;
+        environment = request->core.environment;
+        core_response_done(&request->core, p->now_ns);
+        end_request(p, request);
+        core_environment_free(environment, p->now_ns);
+    }
 }
 
 /* Some environment in one of the states (bits 1 << state), NULL when there is none. */
@@ -813,8 +837,11 @@ static void do_operation(struct program *p)
     unsigned operation = next(p) % 32;
 
     switch (operation) {
-    case 0 ... 10:
+    case 0 ... 9:
         do_invoke(p);
+        break;
+    case 10:
+        do_burst(p);
         break;
     case 11 ... 14:
         do_ready(p);

@@ -53,7 +53,7 @@ static void test_random_programs_agree_with_the_rules(void **state)
     signal(SIGABRT, on_abort);
     for (uint64_t seed = only ? only : 1; seed <= (only ? only : programs); seed++)
         run_seed(seed);
-    print_message("seeds 1 to %llu\n", (unsigned long long)programs);
+    print_message("# seeds 1 to %llu\n", (unsigned long long)programs);
 }
 
 int main(void)
