@@ -19,33 +19,22 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/table.h"
-#include "sandbox/base_root.h"
-#include "sandbox/cgroup.h"
-#include "sandbox/executor.h"
 #include "sandbox/init.h"
-#include "sandbox/memory.h"
-#include "sandbox/network.h"
 #include "sandbox/protocol.h"
+#include "sandbox/sandbox.h"
 
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 enum {
     SPARES_MAX = 16,
-    FIRST_UID = 0x10000000,
-    UID_RANGES = 4096,
-    UID_RANGE = 65536,
     REMOVE_RETRY_MS = 5,
     IDLE_MS = 2,
     MEMORY_POLL_MS = 500,
@@ -53,43 +42,6 @@ enum {
     EVENTS_MAX = 64,
     MESSAGES_PER_TURN = 64,
     DEATH_SIGNAL = SIGUSR2, /* not one that a service manager sends to the whole group before the daemon is done */
-};
-
-enum sandbox_state { SANDBOX_SHELL, SANDBOX_FITTING, SANDBOX_LIVE, SANDBOX_DYING, SANDBOX_REMOVING };
-
-enum source_kind { SOURCE_DAEMON, SOURCE_SIGNALS, SOURCE_INIT, SOURCE_PIDFD, SOURCE_MEMORY };
-
-/* What an epoll event is about. */
-struct source {
-    enum source_kind kind;
-    struct sandbox *sandbox;
-};
-
-/* Number, uid and network namespace, used by one sandbox after the other. */
-struct slot {
-    struct list_link link; /* in free_slots while unused */
-    unsigned index;
-    struct network_slot network;
-};
-
-struct sandbox {
-    struct list_link link; /* in one of the server's lists */
-    enum sandbox_state state;
-    uint64_t id; /* 0 for a shell */
-    struct slot *slot;
-    char name[16]; /* of its cgroups */
-    pid_t pid;
-    int pidfd;
-    int socket;
-    struct network_listener listener;
-    int output; /* read end until it is handed over */
-    struct cgroup_limits limits;
-    struct memory_watch memory;
-    uint64_t oom_kills; /* the kernel's count when the last run began */
-    bool out_of_memory; /* this run was killed for its memory */
-    bool announced;     /* the daemon knows it: on_gone is due, else on_create_failed */
-    struct fault fault; /* why it could not be made */
-    struct source init_source, pidfd_source, memory_source;
 };
 
 /* A message the daemon's socket had no room for yet. */
@@ -103,9 +55,7 @@ struct outgoing {
 
 struct server {
     const struct server_config *config;
-    struct base_root root;
-    struct cgroup_host cgroups;
-    struct seccomp_filter filter;
+    struct sandbox_host host;
     int epoll;
     int signals;
     bool ending;
@@ -114,8 +64,6 @@ struct server {
     struct list spares, fitted, dying, removing, dead;
     size_t spare_count;
     size_t spare_target;
-    struct list free_slots;
-    unsigned slot_count;
     unsigned ahead; /* slots to have made while idle */
     struct list outgoing;
     int64_t memory_polled_ns;
@@ -212,215 +160,32 @@ static void send_failed(struct server *server, uint64_t id, const struct fault *
     send_to_daemon(server, message_encode_failed(id, fault, server->reply), NULL, 0);
 }
 
-/* ---- slots ---- */
-
-static int slot_new(struct server *server, struct slot **ret_slot, struct fault *fault)
-{
-    struct slot *slot = calloc(1, sizeof(*slot));
-    int r;
-
-    if (!slot)
-        return fault_set(fault, ENOMEM, "out of memory");
-    list_link_init(&slot->link);
-    r = network_slot_init(&slot->network, server->config->launcher.network, server->root.proc, fault);
-    if (r < 0) {
-        free(slot);
-        return r;
-    }
-    slot->index = server->slot_count++;
-    *ret_slot = slot;
-    return 0;
-}
-
-/* Leaves the process in the slot's namespace. */
-static int slot_acquire(struct server *server, struct slot **ret_slot, struct fault *fault)
-{
-    struct list_link *first = list_first(&server->free_slots);
-    int r;
-
-    if (!first)
-        return slot_new(server, ret_slot, fault);
-    *ret_slot = CONTAINER_OF(first, struct slot, link);
-    list_remove(first);
-    r = network_slot_enter(&(*ret_slot)->network);
-    return r < 0 ? fault_set(fault, -r, "cannot enter a network namespace: %s", strerror(-r)) : 0;
-}
-
-/* The most recently used is taken first: its kernel structures are warm. */
-static void slot_release(struct server *server, struct slot *slot)
-{
-    if (slot)
-        list_push_front(&server->free_slots, &slot->link);
-}
-
-/*
- * Two instances on one host must not share uids: with the host's network a uid is what tells sandboxes apart. Without a
- * configured range each takes one of 4,096 ranges above those of accounts and of most containers, by its name (FNV-1a).
- */
-static uid_t first_uid(const struct launcher_config *config)
-{
-    uint32_t hash = 0x811c9dc5u;
-
-    if (config->first_uid)
-        return config->first_uid;
-    for (const char *c = config->instance; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 0x01000193u;
-    return FIRST_UID + (hash ^ hash >> 16) % UID_RANGES * UID_RANGE;
-}
-
-static uid_t sandbox_uid(const struct server *server, const struct sandbox *sandbox)
-{
-    return server->config->rootless ? (uid_t)BASE_ROOT_UID
-                                    : first_uid(&server->config->launcher) + sandbox->slot->index;
-}
-
-static struct plan_identity identity_of(const struct server *server, const struct sandbox *sandbox)
-{
-    bool rootless = server->config->rootless;
-    uid_t uid = sandbox_uid(server, sandbox);
-
-    return (struct plan_identity){
-        .rootless = rootless,
-        .index = sandbox->slot->index,
-        .uid = uid,
-        .gid = rootless ? (gid_t)BASE_ROOT_GID : (gid_t)uid,
-    };
-}
-
 /* ---- shells ---- */
 
-static struct sandbox *sandbox_new(void)
-{
-    struct sandbox *sandbox = calloc(1, sizeof(*sandbox));
-
-    if (!sandbox)
-        return NULL;
-    list_link_init(&sandbox->link);
-    sandbox->pidfd = sandbox->socket = sandbox->output = sandbox->listener.fd = -1;
-    sandbox->memory = MEMORY_WATCH_INIT;
-    sandbox->init_source = (struct source){SOURCE_INIT, sandbox};
-    sandbox->pidfd_source = (struct source){SOURCE_PIDFD, sandbox};
-    sandbox->memory_source = (struct source){SOURCE_MEMORY, sandbox};
-    return sandbox;
-}
-
-/* Gives back what a process that is gone held. Cgroups and slot are left. */
-static void sandbox_close(struct server *server, struct sandbox *sandbox)
+/* What is left of one whose process is gone: the kernel may hold its cgroups for a moment. */
+static void retire(struct server *server, struct sandbox *sandbox)
 {
     unwatch(server, sandbox->pidfd);
     unwatch(server, sandbox->socket);
     unwatch(server, sandbox->memory.threshold_fd);
     unwatch(server, sandbox->memory.pressure_fd);
-    cleanup_close(&sandbox->pidfd);
-    cleanup_close(&sandbox->socket);
-    cleanup_close(&sandbox->output);
-    network_listener_deinit(&sandbox->listener);
-    memory_watch_deinit(&sandbox->memory);
+    sandbox_close(sandbox);
+    sandbox->state = SANDBOX_REMOVING;
+    list_remove(&sandbox->link);
+    list_push_back(&server->removing, &sandbox->link);
 }
 
-/* Files through which init moves itself into the v1 trees; the unified one it is born in. */
-static int open_joins(const struct server *server, const char *name, int joins[INIT_CGROUPS_MAX])
+static int watch_shell(struct server *server, struct sandbox *sandbox, struct fault *fault)
 {
-    for (int i = 0; i < INIT_CGROUPS_MAX; i++) {
-        enum cgroup_tree tree = (enum cgroup_tree)(CGROUP_MEMORY + i);
-        joins[i] = -1;
-        if (server->cgroups.on_unified[tree] || server->cgroups.roots[tree] < 0)
-            continue;
-        int r = cgroup_open(&server->cgroups, tree, name, "cgroup.procs", O_WRONLY, &joins[i]);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
+    int r = watch(server, sandbox->socket, EPOLLIN, &sandbox->init_source);
 
-/*
- * The child is a copy of this process in the template's namespace. Both sides return; the launcher is back among the
- * host's mounts then.
- */
-static int clone_init(struct server *server, int unified, int *ret_pidfd, pid_t *ret_pid)
-{
-    struct clone_args args = {
-        .flags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD |
-                 (unified >= 0 ? CLONE_INTO_CGROUP : 0),
-        .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
-        .exit_signal = SIGCHLD,
-        .cgroup = unified >= 0 ? (uint64_t)unified : 0,
-    };
-    int r = base_root_enter_template(&server->root);
-    long pid;
-
-    if (r < 0)
-        return r;
-    pid = syscall(SYS_clone3, &args, sizeof(args));
-    r = pid < 0 ? -errno : 0;
-    if (pid == 0)
-        return 0;
-    if (base_root_enter_host(&server->root) < 0)
-        _exit(1); /* nothing can be opened any more */
-    *ret_pid = (pid_t)pid;
-    return r;
-}
-
-static int start_init(struct server *server, struct sandbox *sandbox, struct fault *fault)
-{
-    struct init_config config = {
-        .identity = identity_of(server, sandbox), .filter = &server->filter, .cgroups = {-1, -1, -1}};
-    CLEANUP(cleanup_close) int unified = -1;
-    int sockets[2] = {-1, -1};
-    int r = 0;
-
-    if (server->cgroups.roots[CGROUP_UNIFIED] >= 0)
-        r = cgroup_open_unified(&server->cgroups, sandbox->name, &unified);
-    if (r == 0)
-        r = open_joins(server, sandbox->name, config.cgroups);
-    if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
-        r = -errno;
-    config.socket = sockets[1];
-    sandbox->pid = 0;
-    if (r == 0)
-        r = clone_init(server, unified, &sandbox->pidfd, &sandbox->pid);
-    if (r == 0 && sandbox->pid == 0)
-        init_main(&config);
-    for (int i = 0; i < INIT_CGROUPS_MAX; i++)
-        cleanup_close(&config.cgroups[i]);
-    cleanup_close(&sockets[1]);
-    sandbox->socket = sockets[0];
-    if (r < 0)
-        sandbox->pid = 0;
-    return r < 0 ? fault_set(fault, -r, "cannot start a sandbox: %s", strerror(-r)) : 0;
-}
-
-static int build_shell(struct server *server, struct sandbox *sandbox, struct fault *fault)
-{
-    int r = slot_acquire(server, &sandbox->slot, fault);
-
-    if (r < 0)
-        return r;
-    snprintf(sandbox->name, sizeof(sandbox->name), "s%u", sandbox->slot->index);
-    r = cgroup_make(&server->cgroups, sandbox->name);
-    if (r < 0)
-        return fault_set(fault, -r, "cannot make a cgroup: %s", strerror(-r));
-    r = network_listen(&sandbox->slot->network, &sandbox->listener, fault);
-    if (r == 0)
-        r = start_init(server, sandbox, fault);
-    if (r < 0)
-        return r;
-    r = watch(server, sandbox->socket, EPOLLIN, &sandbox->init_source);
     if (r == 0)
         r = watch(server, sandbox->pidfd, EPOLLIN, &sandbox->pidfd_source);
-    return r < 0 ? fault_set(fault, -r, "cannot watch a sandbox: %s", strerror(-r)) : 0;
-}
-
-/* Without a process there is nothing to wait for but the cgroups. */
-static void abandon(struct server *server, struct sandbox *sandbox)
-{
-    if (sandbox->pid > 0) {
-        syscall(SYS_pidfd_send_signal, sandbox->pidfd, SIGKILL, NULL, 0);
-        waitpid(sandbox->pid, NULL, 0);
-    }
-    sandbox_close(server, sandbox);
-    sandbox->state = SANDBOX_REMOVING;
-    list_push_back(&server->removing, &sandbox->link);
+    if (r == 0)
+        return 0;
+    sandbox_kill(sandbox);
+    waitpid(sandbox->pid, NULL, 0);
+    return fault_set(fault, -r, "cannot watch a sandbox: %s", strerror(-r));
 }
 
 /* A new shell, in no list. */
@@ -431,9 +196,11 @@ static int shell_new(struct server *server, struct sandbox **ret_sandbox, struct
 
     if (!sandbox)
         return fault_set(fault, ENOMEM, "out of memory");
-    r = build_shell(server, sandbox, fault);
+    r = sandbox_start(&server->host, sandbox, fault);
+    if (r == 0)
+        r = watch_shell(server, sandbox, fault);
     if (r < 0) {
-        abandon(server, sandbox);
+        retire(server, sandbox);
         return r;
     }
     *ret_sandbox = sandbox;
@@ -468,18 +235,15 @@ static void make_spare(struct server *server)
 
 static void make_slot(struct server *server)
 {
-    struct slot *slot;
     struct fault fault;
 
-    if (slot_new(server, &slot, &fault) < 0)
+    if (sandbox_host_add_slot(&server->host, &fault) < 0)
         server->ahead = 0;
-    else
-        slot_release(server, slot);
 }
 
 static bool wants_to_work_ahead(const struct server *server)
 {
-    return server->spare_count < server->spare_target || server->slot_count < server->ahead;
+    return server->spare_count < server->spare_target || server->host.slot_count < server->ahead;
 }
 
 /* One thing at a time, when nothing has happened for a moment: a sandbox on its way must not wait for it. */
@@ -487,119 +251,17 @@ static void work_ahead(struct server *server)
 {
     if (server->spare_count < server->spare_target)
         make_spare(server);
-    else if (server->slot_count < server->ahead)
+    else if (server->host.slot_count < server->ahead)
         make_slot(server);
 }
 
 /* ---- create ---- */
 
-/* The mounts of a fit, and the pipe's write end first, in the order init expects. */
-struct fit_fds {
-    int fds[INIT_FIT_MORE + 2];
-    size_t count;
-};
-
-static void fit_fds_deinit(struct fit_fds *fds)
-{
-    for (size_t i = 0; i < fds->count; i++)
-        cleanup_close(&fds->fds[i]);
-}
-
-static int add_directory(struct fit_fds *fds, const char *path, struct fault *fault)
-{
-    int r = executor_detach(path, &fds->fds[fds->count], fault);
-
-    fds->count += r == 0;
-    return r;
-}
-
-static int add_layers(struct fit_fds *fds, const struct sandbox_spec *spec, struct fault *fault)
-{
-    size_t count = 0;
-    int r;
-
-    while (count < SANDBOX_LAYERS_MAX && spec->layer_dirs[count])
-        count++;
-    if (count == 0)
-        return 0;
-    if (count == 1)
-        return add_directory(fds, spec->layer_dirs[0], fault);
-    r = executor_detach_merged(spec->layer_dirs, count, &fds->fds[fds->count], fault);
-    fds->count += r == 0;
-    return r;
-}
-
-/* Owned by the sandbox's user, so that /dev/stdout can be opened again by its name. */
-static int make_output(const struct server *server, struct sandbox *sandbox, struct fit_fds *fds)
-{
-    struct plan_identity identity = identity_of(server, sandbox);
-    int ends[2];
-
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return -errno;
-    sandbox->output = ends[0];
-    fds->fds[fds->count++] = ends[1];
-    if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
-        return -errno;
-    return fchown(ends[1], identity.uid, identity.gid) < 0 ? -errno : 0;
-}
-
-static int collect_fds(struct server *server, struct sandbox *sandbox, const struct sandbox_spec *spec,
-                       struct fit_fds *fds, struct fault *fault)
-{
-    int r = make_output(server, sandbox, fds);
-
-    if (r < 0)
-        return fault_set(fault, -r, "cannot make the output pipe: %s", strerror(-r));
-    r = add_directory(fds, spec->task_dir, fault);
-    if (r == 0)
-        r = add_layers(fds, spec, fault);
-    if (r == 0 && spec->runtime_dir)
-        r = add_directory(fds, spec->runtime_dir, fault);
-    return r;
-}
-
-static int send_fit(struct server *server, struct sandbox *sandbox, const struct sandbox_spec *spec,
-                    const struct fit_fds *fds, struct fault *fault)
-{
-    struct plan_fit fit = {
-        .identity = identity_of(server, sandbox),
-        .memory_mib = spec->memory_mib,
-        .tmp_mib = spec->tmp_mib,
-        .has_opt = spec->layer_dirs[0] != NULL,
-        .has_runtime = spec->runtime_dir != NULL,
-        .limit_by_uid = !server->config->rootless && !cgroup_host_has(&server->cgroups, CGROUP_PIDS),
-    };
-    size_t length = init_encode_fit(&fit, sandbox->listener.address, server->reply, sizeof(server->reply));
-    int r = message_send(sandbox->socket, server->reply, length, fds->fds, fds->count, MSG_DONTWAIT);
-
-    return r < 0 ? fault_set(fault, -r, "cannot reach init: %s", strerror(-r)) : 0;
-}
-
-static int fit(struct server *server, struct sandbox *sandbox, const struct sandbox_spec *spec, struct fault *fault)
-{
-    CLEANUP(fit_fds_deinit) struct fit_fds fds = {.count = 0};
-    int r = collect_fds(server, sandbox, spec, &fds, fault);
-
-    if (r == 0)
-        r = send_fit(server, sandbox, spec, &fds, fault);
-    if (r < 0)
-        return r;
-    sandbox->limits = (struct cgroup_limits){
-        .memory_mib = spec->memory_mib,
-        .tmp_mib = spec->tmp_mib,
-        .processes = PLAN_PROCESSES_MAX,
-        .cpu_unlimited = spec->cpu_boost,
-    };
-    return cgroup_apply(&server->cgroups, sandbox->name, &sandbox->limits, fault);
-}
-
 static void end_sandbox(struct server *server, struct sandbox *sandbox)
 {
     if (sandbox->state >= SANDBOX_DYING)
         return;
-    /* The kernel kills the whole pid namespace with its init, frozen or not. */
-    syscall(SYS_pidfd_send_signal, sandbox->pidfd, SIGKILL, NULL, 0);
+    sandbox_kill(sandbox);
     if (sandbox->state == SANDBOX_SHELL)
         server->spare_count--;
     sandbox->state = SANDBOX_DYING;
@@ -626,20 +288,12 @@ static void create(struct server *server, const struct sandbox_spec *spec)
     list_push_back(&server->fitted, &sandbox->link);
     if (table_add(&server->by_id, id_key(&sandbox->id), sandbox) < 0)
         fault_set(&sandbox->fault, ENOMEM, "out of memory");
-    else if (fit(server, sandbox, spec, &sandbox->fault) == 0)
+    else if (sandbox_fit(&server->host, sandbox, spec, &sandbox->fault) == 0)
         return;
     end_sandbox(server, sandbox);
 }
 
 /* ---- from the daemon ---- */
-
-static void thaw(const struct server *server, const struct sandbox *sandbox)
-{
-    CLEANUP(cleanup_close) int fd = -1;
-
-    if (cgroup_open(&server->cgroups, CGROUP_UNIFIED, sandbox->name, "cgroup.freeze", O_WRONLY, &fd) == 0)
-        (void)!write(fd, "0", 1);
-}
 
 /* A full socket means that init does not read: it is broken, or was flooded while frozen. */
 static void forward(struct server *server, struct sandbox *sandbox, size_t length)
@@ -653,7 +307,7 @@ static void limit_cpu(struct server *server, struct sandbox *sandbox)
     struct fault fault;
 
     sandbox->limits.cpu_unlimited = false;
-    if (cgroup_apply_cpu(&server->cgroups, sandbox->name, &sandbox->limits, &fault) < 0)
+    if (cgroup_apply_cpu(&server->host.cgroups, sandbox->name, &sandbox->limits, &fault) < 0)
         end_sandbox(server, sandbox);
 }
 
@@ -674,11 +328,11 @@ static void on_request(struct server *server, const struct message_header *heade
     case MESSAGE_RUN:
         sandbox->out_of_memory = false;
         if (sandbox->state == SANDBOX_LIVE) /* before, it has not run anything that could be killed */
-            sandbox->oom_kills = memory_oom_kills(&server->cgroups, sandbox->name);
+            sandbox->oom_kills = memory_oom_kills(&server->host.cgroups, sandbox->name);
         forward(server, sandbox, length);
         break;
     case MESSAGE_RESET:
-        thaw(server, sandbox);
+        sandbox_thaw(&server->host, sandbox);
         forward(server, sandbox, length);
         break;
     case MESSAGE_SIGNAL:
@@ -733,13 +387,13 @@ static void on_daemon(struct server *server)
 static void announce(struct server *server, struct sandbox *sandbox)
 {
     struct message_writer writer = message_begin(server->reply, sizeof(server->reply), MESSAGE_CREATED, sandbox->id, 0);
-    const char *peak = server->cgroups.on_unified[CGROUP_MEMORY] ? "memory.peak" : "memory.max_usage_in_bytes";
+    const char *peak = server->host.cgroups.on_unified[CGROUP_MEMORY] ? "memory.peak" : "memory.max_usage_in_bytes";
     int fds[4], freeze = -1, memory = -1;
     size_t count = 0;
 
-    (void)!cgroup_open(&server->cgroups, CGROUP_UNIFIED, sandbox->name, "cgroup.freeze", O_WRONLY, &freeze);
-    (void)!cgroup_open(&server->cgroups, CGROUP_MEMORY, sandbox->name, peak, O_RDONLY, &memory);
-    message_put_u32(&writer, server->config->rootless ? server->config->uid : sandbox_uid(server, sandbox));
+    (void)!cgroup_open(&server->host.cgroups, CGROUP_UNIFIED, sandbox->name, "cgroup.freeze", O_WRONLY, &freeze);
+    (void)!cgroup_open(&server->host.cgroups, CGROUP_MEMORY, sandbox->name, peak, O_RDONLY, &memory);
+    message_put_u32(&writer, server->config->rootless ? server->config->uid : sandbox_uid(&server->host, sandbox));
     message_put_u32(&writer, freeze >= 0);
     message_put_u32(&writer, memory >= 0);
     message_put_string(&writer, sandbox->listener.address);
@@ -755,11 +409,11 @@ static void announce(struct server *server, struct sandbox *sandbox)
 static int watch_memory(struct server *server, struct sandbox *sandbox, int tmp)
 {
     uint64_t limit = (uint64_t)sandbox->limits.memory_mib * 1024 * 1024;
-    int r = memory_watch_init(&sandbox->memory, &server->cgroups, sandbox->name, limit, tmp);
+    int r = memory_watch_init(&sandbox->memory, &server->host.cgroups, sandbox->name, limit, tmp);
 
     if (r < 0)
         return r == -ENOENT ? 0 : r;
-    r = watch(server, sandbox->memory.pressure_fd, server->cgroups.on_unified[CGROUP_MEMORY] ? EPOLLPRI : EPOLLIN,
+    r = watch(server, sandbox->memory.pressure_fd, server->host.cgroups.on_unified[CGROUP_MEMORY] ? EPOLLPRI : EPOLLIN,
               &sandbox->memory_source);
     if (r == 0 && sandbox->memory.threshold_fd >= 0)
         r = watch(server, sandbox->memory.threshold_fd, EPOLLIN, &sandbox->memory_source);
@@ -788,7 +442,7 @@ static void on_process_exit(struct server *server, struct sandbox *sandbox, uint
         return;
     exit.exit.out_of_memory =
         exit.exit.signal == SIGKILL &&
-        (sandbox->out_of_memory || memory_oom_kills(&server->cgroups, sandbox->name) > sandbox->oom_kills);
+        (sandbox->out_of_memory || memory_oom_kills(&server->host.cgroups, sandbox->name) > sandbox->oom_kills);
     send_to_daemon(server, message_encode_exit(sandbox->id, run, &exit, server->reply), NULL, 0);
 }
 
@@ -841,17 +495,15 @@ static void report_end(struct server *server, struct sandbox *sandbox)
 }
 
 /* The last step, once nothing is left of it in the kernel. */
-static bool try_remove(struct server *server, struct sandbox *sandbox)
+static void try_remove(struct server *server, struct sandbox *sandbox)
 {
-    if (cgroup_remove(&server->cgroups, sandbox->name) < 0)
-        return false;
+    if (sandbox_remove(&server->host, sandbox) < 0)
+        return;
     list_remove(&sandbox->link);
     if (sandbox->id && find(server, sandbox->id) == sandbox)
         table_remove(&server->by_id, id_key(&sandbox->id));
-    slot_release(server, TAKE_PTR(sandbox->slot));
     report_end(server, sandbox);
     list_push_back(&server->dead, &sandbox->link);
-    return true;
 }
 
 /* pid 1 is reaped by the kernel only after everything else in its namespace. */
@@ -866,10 +518,7 @@ static void on_pidfd(struct server *server, struct sandbox *sandbox)
         server->spare_count--;
         server->spare_target = 0; /* it died of itself: the next would too, and a create will say why */
     }
-    sandbox->state = SANDBOX_REMOVING;
-    list_remove(&sandbox->link);
-    list_push_back(&server->removing, &sandbox->link);
-    sandbox_close(server, sandbox);
+    retire(server, sandbox);
     try_remove(server, sandbox);
 }
 
@@ -959,7 +608,7 @@ static void end_turn(struct server *server)
 
 static bool has_polled_memory(const struct server *server)
 {
-    if (!server->cgroups.on_unified[CGROUP_MEMORY])
+    if (!server->host.cgroups.on_unified[CGROUP_MEMORY])
         return false;
     LIST_FOREACH (link, &server->fitted)
         if (memory_needs_polling(&CONTAINER_OF(link, struct sandbox, link)->memory))
@@ -1062,13 +711,12 @@ static int set_up_cgroups(struct server *server, struct fault *fault)
 {
     int r = 0;
 
-    server->cgroups = (struct cgroup_host){.roots = {-1, -1, -1, -1}};
     if (server->config->rootless)
         return 0;
-    r = cgroup_host_probe(&server->cgroups);
+    r = cgroup_host_probe(&server->host.cgroups);
     if (r < 0)
         return fault_set(fault, -r, "cannot look for cgroups: %s", strerror(-r));
-    return cgroup_host_prepare(&server->cgroups, server->config->launcher.instance, fault);
+    return cgroup_host_prepare(&server->host.cgroups, server->config->launcher.instance, fault);
 }
 
 static int set_up(struct server *server, struct fault *fault)
@@ -1078,14 +726,14 @@ static int set_up(struct server *server, struct fault *fault)
     if (r == 0)
         r = set_up_cgroups(server, fault);
     if (r == 0)
-        r = base_root_init(&server->root, server->config->rootless, server->config->launcher.data_dir, fault);
+        r = base_root_init(&server->host.root, server->config->rootless, server->config->launcher.data_dir, fault);
     /* Set after the change of user namespace, which takes it back like a change of uid. */
     if (r == 0 && prctl(PR_SET_PDEATHSIG, DEATH_SIGNAL, 0, 0, 0) < 0)
         r = fault_set(fault, errno, "cannot set the parent-death signal: %s", strerror(errno));
     if (r == 0 && getppid() != server->config->daemon)
         r = fault_set(fault, ESRCH, "the daemon is gone");
     if (r == 0)
-        r = seccomp_compile(&server->filter, fault);
+        r = seccomp_compile(&server->host.filter, fault);
     server->ahead = server->config->launcher.slots;
     server->spare_target = MIN(server->ahead, (unsigned)SPARES_MAX);
     return r;
@@ -1094,7 +742,7 @@ static int set_up(struct server *server, struct fault *fault)
 static void add_warnings(const struct server *server, struct message_writer *writer)
 {
     bool rootless = server->config->rootless;
-    const struct cgroup_host *cgroups = &server->cgroups;
+    const struct cgroup_host *cgroups = &server->host.cgroups;
 
     if (rootless)
         message_put_string(writer, "not started as root: all functions run under this user's own uid");
@@ -1127,7 +775,7 @@ static struct server *server_new(const struct server_config *config)
     if (!server)
         return NULL;
     server->config = config;
-    server->root = (struct base_root){-1, -1, -1};
+    sandbox_host_init(&server->host, &config->launcher, config->rootless);
     server->daemon_source.kind = SOURCE_DAEMON;
     server->signals_source.kind = SOURCE_SIGNALS;
     list_init(&server->spares);
@@ -1135,7 +783,6 @@ static struct server *server_new(const struct server_config *config)
     list_init(&server->dying);
     list_init(&server->removing);
     list_init(&server->dead);
-    list_init(&server->free_slots);
     list_init(&server->outgoing);
     return server;
 }
@@ -1154,6 +801,6 @@ int server_main(const struct server_config *config)
     send_hello(server);
     serve(server);
     if (!config->rootless)
-        (void)!cgroup_host_clean(&server->cgroups, config->launcher.instance, 1000);
+        (void)!cgroup_host_clean(&server->host.cgroups, config->launcher.instance, 1000);
     return 0;
 }
