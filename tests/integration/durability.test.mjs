@@ -1,7 +1,6 @@
 // kill -9 of the daemon and of the launcher under load: nothing of a sandbox is left, and nothing acknowledged is lost.
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import {
@@ -53,10 +52,22 @@ function isRunning(pid) {
   }
 }
 
-/** Every cgroup directory of a Kiln, in whichever trees this machine has. */
-function cgroups() {
-  const found = execFileSync('find', ['/sys/fs/cgroup', '-maxdepth', '6', '-type', 'd', '-path', '*kiln*'])
-  return found.toString().split('\n').filter((line) => /kiln\/[^/]+\/./.test(line))
+/** The name of a data directory's sandboxes in the cgroup trees, as serve.c derives it (FNV-1a of the path). */
+function instanceOf(dataDir) {
+  let hash = 0xcbf29ce484222325n
+  for (const byte of Buffer.from(realpathSync(dataDir))) hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn
+  return hash.toString(16).padStart(16, '0')
+}
+
+/** The sandboxes' cgroup directories of that Kiln, in whichever trees this machine has. */
+function cgroups(dataDir) {
+  const folder = join('kiln', instanceOf(dataDir))
+  const trees = ['', ...readdirSync('/sys/fs/cgroup')].map((tree) => join('/sys/fs/cgroup', tree, folder))
+  return trees.filter(existsSync).flatMap((tree) =>
+    readdirSync(tree, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => join(tree, entry.name)),
+  )
 }
 
 function mounts() {
@@ -77,9 +88,9 @@ async function underLoad(kiln) {
   return { load, processes: descendants(kiln.pid) }
 }
 
-async function nothingIsLeft(processes, mountsBefore) {
+async function nothingIsLeft(dataDir, processes, mountsBefore) {
   await waitUntil(() => !processes.some(isRunning), { what: `the end of ${processes.length} processes` })
-  await waitUntil(() => cgroups().length === 0, { what: `the end of the cgroups ${cgroups().slice(0, 3)}` })
+  await waitUntil(() => cgroups(dataDir).length === 0, { what: `the end of the cgroups ${cgroups(dataDir)}` })
   assert.equal(mounts(), mountsBefore)
 }
 
@@ -89,12 +100,13 @@ for (const victim of ['daemon', 'launcher']) {
     const before = mounts()
     const kiln = await startKiln({ dataDir })
     const { load, processes } = await underLoad(kiln)
-    const launcher = processes.find((pid) => descendants(kiln.pid).includes(pid) && descendants(pid).length >= 24)
+    assert.ok(cgroups(dataDir).length >= 12)
+    const launcher = processes.find((pid) => descendants(pid).length >= 24)
     process.kill(victim === 'daemon' ? kiln.pid : launcher, 'SIGKILL')
     const { code, signal } = await kiln.exited
     assert.deepEqual([code, signal], victim === 'daemon' ? [null, 'SIGKILL'] : [1, null])
     await Promise.all(load)
-    await nothingIsLeft(processes, before)
+    await nothingIsLeft(dataDir, processes, before)
     const again = await startKiln({ dataDir })
     assert.equal((await invoke(again.lambda, 'one')).functionError, undefined)
     await again.stop()
@@ -106,6 +118,7 @@ test('daemon and launcher killed together: the next start clears away what was l
   const dataDir = temporaryDirectory()
   const kiln = await startKiln({ dataDir })
   const { load, processes } = await underLoad(kiln)
+  assert.ok(cgroups(dataDir).length >= 12)
   const launcher = processes.find((pid) => descendants(pid).length >= 24)
   process.kill(kiln.pid, 'SIGKILL')
   process.kill(launcher, 'SIGKILL')
@@ -113,9 +126,9 @@ test('daemon and launcher killed together: the next start clears away what was l
   await Promise.all(load)
   await waitUntil(() => !processes.some(isRunning), { what: 'the end of every process' })
   const again = await startKiln({ dataDir })
-  await waitUntil(() => cgroups().length === 0, { what: 'the end of the left cgroups' })
   assert.equal((await invoke(again.lambda, 'two')).functionError, undefined)
   await again.stop()
+  assert.deepEqual(cgroups(dataDir), [])
   rmSync(dataDir, { recursive: true })
 })
 
