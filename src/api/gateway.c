@@ -22,6 +22,7 @@ struct gateway {
     struct gateway_config config;
     struct frontend *frontend;
     struct sigv4_verifier *verifier; /* NULL: --auth off */
+    struct list operating;           /* exchanges that an operation has */
 };
 
 struct exchange {
@@ -34,6 +35,7 @@ struct exchange {
     struct span account;
     struct span region;
     struct operation *operation;         /* while an operation has it */
+    struct list_link of_gateway;         /* in `operating` meanwhile */
     struct frontend_request *invocation; /* while the frontend has it */
 };
 
@@ -54,7 +56,10 @@ static void respond_health(struct exchange *exchange)
 {
     const struct gateway *gateway = exchange->gateway;
     struct buffer body = BUFFER_INIT;
-    const struct http_header headers[] = {{SPAN("Content-Type"), SPAN("application/json")}};
+    const struct http_header headers[] = {
+        {SPAN("Content-Type"), SPAN("application/json")},
+        {SPAN("x-amzn-RequestId"), span_from(exchange->request_id)},
+    };
 
     if (buffer_printf(&body, "{\"status\":\"ready\",\"functions\":%zu,\"environments\":%zu,\"concurrency\":%lld}\n",
                       catalog_function_count(gateway->config.services->catalog),
@@ -141,9 +146,9 @@ static int verify_caller(struct exchange *exchange, struct aws_error *error)
 
 /*
  * A look at the headers alone: a caller that names no known access key will be refused whatever its body is, so the
- * body need not be read. True when the request has been answered.
+ * body need not be read.
  */
-static bool turn_away_strangers(struct exchange *exchange)
+static void turn_away_strangers(struct exchange *exchange)
 {
     struct sigv4_request request;
     struct sigv4_authorization authorization = {0};
@@ -151,15 +156,14 @@ static bool turn_away_strangers(struct exchange *exchange)
     struct arena *arena = http_request_arena(exchange->http);
 
     if (!exchange->gateway->verifier || (exchange->route && exchange->route->anonymous))
-        return false;
+        return;
     if (describe(exchange, &request) < 0 || sigv4_parse(&request, arena, &authorization) < 0)
-        return false;
+        return;
     if (credentials_find(exchange->gateway->config.credentials, authorization.access_key))
-        return false;
+        return;
     if (sigv4_verify(exchange->gateway->verifier, &request, clock_wall_ns(), arena, &authorization, NULL, &error) <= 0)
-        return false;
+        return;
     respond_error(exchange, &error);
-    return true;
 }
 
 /* --- handing over --------------------------------------------------------------------------------------------------
@@ -171,6 +175,7 @@ static void send_operation_answer(void *context, int status, const struct http_h
     struct exchange *exchange = context;
 
     exchange->operation = NULL;
+    list_remove(&exchange->of_gateway);
     http_respond(exchange->http, status, headers, header_count, body);
 }
 
@@ -206,6 +211,7 @@ static void start_operation(struct exchange *exchange)
         return;
     }
     exchange->operation = operation;
+    list_push_back(&exchange->gateway->operating, &exchange->of_gateway);
     operation_start(operation, exchange->route, exchange->parameters, exchange->parameter_count);
 }
 
@@ -233,38 +239,23 @@ static bool is_health(const struct exchange *exchange)
 /* --- the listener's callbacks --------------------------------------------------------------------------------------
  */
 
-static void refuse_length(struct exchange *exchange, size_t limit)
-{
-    struct aws_error error = {0};
-
-    aws_error_set(&error, AWS_ERROR_REQUEST_ENTITY_TOO_LARGE,
-                  "Request must be smaller than %zu bytes for the %s operation", limit,
-                  lambda_wire_operation_name(exchange->route));
-    respond_error(exchange, &error);
-}
-
 static void on_headers(struct http_request *http, void *context)
 {
     struct exchange *exchange = arena_zalloc(http_request_arena(http), sizeof(*exchange));
-    size_t limit = OPERATION_BODY_DEFAULT;
 
     if (!exchange)
         return; /* on_request answers */
     exchange->gateway = context;
     exchange->http = http;
+    list_link_init(&exchange->of_gateway);
     random_uuid(exchange->request_id);
     http_request_set_context(http, exchange);
     if (lambda_route(http_request_method(http), http_request_path(http), http_request_query(http),
                      http_request_arena(http), &exchange->route, exchange->parameters,
                      &exchange->parameter_count) != OPERATION_MATCHED)
         exchange->route = NULL;
-    if (exchange->route && exchange->route->body_limit)
-        limit = exchange->route->body_limit;
-    http_request_set_body_limit(http, limit);
-    if (turn_away_strangers(exchange))
-        return;
-    if (exchange->route && http_request_content_length(http) > (int64_t)limit)
-        refuse_length(exchange, limit);
+    http_request_set_body_limit(http, operation_body_limit(exchange->route));
+    turn_away_strangers(exchange);
 }
 
 static void on_request(struct http_request *http, void *context)
@@ -295,6 +286,13 @@ static void on_request(struct http_request *http, void *context)
         start_operation(exchange);
 }
 
+static void abandon_operation(struct exchange *exchange)
+{
+    operation_abandon(exchange->operation);
+    exchange->operation = NULL;
+    list_remove(&exchange->of_gateway);
+}
+
 static void on_gone(struct http_request *http, void *context)
 {
     struct exchange *exchange = http_request_context(http);
@@ -303,9 +301,60 @@ static void on_gone(struct http_request *http, void *context)
     if (!exchange)
         return;
     if (exchange->operation)
-        operation_abandon(exchange->operation);
+        abandon_operation(exchange);
     if (exchange->invocation)
         frontend_caller_gone(exchange->invocation);
+}
+
+/* What the server refuses by itself. Where the service has no class of its own, the name of the status is one. */
+static void describe_refusal(const struct exchange *exchange, int status, struct aws_error *error)
+{
+    static const struct {
+        int status;
+        const char *code;
+        const char *text;
+    } refusals[] = {
+        {400, "BadRequestException", "The request is not valid HTTP."},
+        {408, "RequestTimeoutException", "The rest of the request did not come in time."},
+        {417, "ExpectationFailedException", "The only expectation that can be met is 100-continue."},
+        {431, "RequestHeaderFieldsTooLargeException", "The request line and the headers are too long."},
+        {501, "NotImplementedException", "The method or the transfer coding is not supported."},
+        {505, "HttpVersionNotSupportedException", "Only HTTP/1.0 and HTTP/1.1 are supported."},
+    };
+
+    if (status == 413) {
+        operation_set_too_large(exchange ? exchange->route : NULL, error);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
+        if (refusals[i].status != status)
+            continue;
+        aws_error_set_custom(error, status, refusals[i].code, status < 500 ? "User" : "Server", "%s", refusals[i].text);
+        return;
+    }
+    aws_error_set_custom(error, status, "ServiceUnavailableException", "Server", "The daemon is out of memory.");
+}
+
+static size_t refuse(struct http_request *http, int status, struct http_header *headers, struct buffer *body,
+                     void *context)
+{
+    const struct exchange *exchange = http_request_context(http);
+    struct aws_error error = {0};
+    char request_id[UUID_BYTES];
+    size_t count = 0;
+
+    (void)context;
+    random_uuid(request_id);
+    describe_refusal(exchange, status, &error);
+    headers[count++] = (struct http_header){SPAN("Content-Type"), SPAN("application/json")};
+    headers[count++] = (struct http_header){SPAN("x-amzn-ErrorType"), span_from(error.code)};
+    headers[count].value = span_from(arena_printf(http_request_arena(http), "%s", request_id));
+    if (headers[count].value.data)
+        headers[count++].name = SPAN("x-amzn-RequestId");
+    if (aws_error_write_rest_json(&error, body) < 0)
+        body->length = 0; /* the status and the headers must do */
+    aws_error_deinit(&error);
+    return count;
 }
 
 const struct http_handler *gateway_http_handler(void)
@@ -314,6 +363,7 @@ const struct http_handler *gateway_http_handler(void)
         .on_headers = on_headers,
         .on_request = on_request,
         .on_gone = on_gone,
+        .refuse = refuse,
     };
 
     return &handler;
@@ -326,6 +376,7 @@ int gateway_new(const struct gateway_config *config, struct gateway **ret_gatewa
     if (!gateway)
         return -ENOMEM;
     gateway->config = *config;
+    list_init(&gateway->operating);
     if (config->credentials) {
         const struct sigv4_policy policy = {
             .find = find_credential,
@@ -345,6 +396,12 @@ int gateway_new(const struct gateway_config *config, struct gateway **ret_gatewa
 void gateway_set_frontend(struct gateway *gateway, struct frontend *frontend)
 {
     gateway->frontend = frontend;
+}
+
+void gateway_abandon(struct gateway *gateway)
+{
+    LIST_FOREACH (link, &gateway->operating)
+        abandon_operation(CONTAINER_OF(link, struct exchange, of_gateway));
 }
 
 struct gateway *gateway_free(struct gateway *gateway)

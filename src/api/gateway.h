@@ -26,6 +26,11 @@ struct gateway_config {
 int gateway_new(const struct gateway_config *config, struct gateway **ret_gateway) MUST_USE;
 /* To be called before the loop runs. The frontend is borrowed. */
 void gateway_set_frontend(struct gateway *gateway, struct frontend *frontend);
+/*
+ * Before the listener's server is freed with requests under way: operations go on, but their answers go nowhere. The
+ * invokes are the frontend's to drop.
+ */
+void gateway_abandon(struct gateway *gateway);
 /* The listener must be gone. NULL is allowed. */
 struct gateway *gateway_free(struct gateway *gateway);
 

@@ -258,11 +258,18 @@ size_t operation_body_limit(const struct operation_route *route)
     return route && route->body_limit ? route->body_limit : OPERATION_BODY_DEFAULT;
 }
 
+static const char *wire_name(const struct operation_route *route)
+{
+    if (!route)
+        return "unknown";
+    return route->wire_name ? route->wire_name : route->name;
+}
+
 void operation_set_too_large(const struct operation_route *route, struct aws_error *error)
 {
     aws_error_set(error, AWS_ERROR_REQUEST_ENTITY_TOO_LARGE,
                   "Request must be smaller than %zu bytes for the %s operation", operation_body_limit(route),
-                  route ? route->name : "unknown");
+                  wire_name(route));
 }
 
 /* --- routing --- */

@@ -56,11 +56,12 @@ struct operation_parameter {
 
 /* A row of a service's routing table. */
 struct operation_route {
-    const char *name;    /* "CreateFunction" */
-    const char *method;  /* "POST" */
-    const char *pattern; /* "/2015-03-31/functions/{FunctionName}": each {X} is one path segment */
-    const char *query;   /* "List=ALL": must be in the query string for this row; NULL: any */
-    size_t body_limit;   /* bytes; 0: OPERATION_BODY_DEFAULT */
+    const char *name;      /* "CreateFunction" */
+    const char *wire_name; /* what the service's messages call it ("InvokeFunction"); NULL: the name */
+    const char *method;    /* "POST" */
+    const char *pattern;   /* "/2015-03-31/functions/{FunctionName}": each {X} is one path segment */
+    const char *query;     /* "List=ALL": must be in the query string for this row; NULL: any */
+    size_t body_limit;     /* bytes; 0: OPERATION_BODY_DEFAULT */
     void (*handler)(struct operation *operation); /* NULL: not the control plane's (Invoke and its kin) */
     bool unsupported;                             /* answered by operation_respond_unsupported */
     bool anonymous;                               /* not signed: the URL itself carries a token (code downloads) */

@@ -318,19 +318,19 @@ static int build_frontend(struct serve *serve, struct fault *fault)
 
 static void describe_services(struct serve *serve)
 {
-    serve->services = (struct operation_services){
-        .loop = &serve->loop,
-        .log = &serve->log,
-        .catalog = serve->catalog,
-        .code = serve->code,
-        .client = serve->client,
-        .s3_endpoint = serve->options.s3_endpoint,
-        .s3_access_key = getenv("AWS_ACCESS_KEY_ID"),
-        .s3_secret_key = getenv("AWS_SECRET_ACCESS_KEY"),
-        .concurrency = serve->options.concurrency,
-        .unreserved_minimum = serve->options.unreserved_minimum,
-        .code_bytes_limit = UINT64_C(80530636800),
-    };
+    struct operation_services *services = &serve->services;
+
+    operation_services_init(services);
+    services->loop = &serve->loop;
+    services->log = &serve->log;
+    services->catalog = serve->catalog;
+    services->code = serve->code;
+    services->client = serve->client;
+    services->s3_endpoint = serve->options.s3_endpoint;
+    services->s3_access_key = getenv("AWS_ACCESS_KEY_ID");
+    services->s3_secret_key = getenv("AWS_SECRET_ACCESS_KEY");
+    services->concurrency = serve->options.concurrency;
+    services->unreserved_minimum = serve->options.unreserved_minimum;
     gateway_set_frontend(serve->gateway, serve->frontend);
 }
 
@@ -372,6 +372,8 @@ static void close_if_open(uv_handle_t *handle)
 /* Each part after those that use it. The last turns of the loop let handles end and store's answers arrive. */
 static void tear_down(struct serve *serve)
 {
+    if (serve->gateway)
+        gateway_abandon(serve->gateway);
     serve->api_server = http_server_free(serve->api_server);
     serve->worker = worker_free(serve->worker);
     serve->frontend = frontend_free(serve->frontend);

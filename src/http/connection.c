@@ -285,45 +285,58 @@ void connection_prepare_answer(struct connection *connection, bool wants_close)
     set_state(connection, CONNECTION_DISCARD);
 }
 
-static void append_refusal_body(struct connection *connection, int status, struct buffer *body, const char **ret_type)
+/* What a refusal consists of. */
+struct refusal {
+    struct http_header headers[HTTP_REFUSAL_HEADERS];
+    size_t header_count;
+    struct buffer body;
+};
+
+static void prepare_refusal(struct connection *connection, int status, struct refusal *refusal)
 {
     const struct http_listener *listener = connection->listener;
     struct span reason = response_reason(status);
 
-    *ret_type = "text/plain";
-    if (listener->handler->refuse)
-        *ret_type = listener->handler->refuse(status, body, listener->context);
-    else if (buffer_printf(body, "%d %.*s\n", status, SPAN_ARG(reason)) < 0)
-        body->length = 0;
+    if (listener->handler->refuse) {
+        refusal->header_count =
+            listener->handler->refuse(connection->request, status, refusal->headers, &refusal->body, listener->context);
+        return;
+    }
+    refusal->headers[refusal->header_count++] = (struct http_header){SPAN("Content-Type"), SPAN("text/plain")};
+    if (buffer_printf(&refusal->body, "%d %.*s\n", status, SPAN_ARG(reason)) < 0)
+        refusal->body.length = 0;
+}
+
+static void send_refusal(struct connection *connection, int status, struct refusal *refusal)
+{
+    struct http_request *request = connection->request;
+    const struct response_plan plan = {
+        .status = status,
+        .framing = RESPONSE_LENGTH,
+        .content_length = (int64_t)refusal->body.length,
+        .date = server_date(server_of(connection)),
+    };
+
+    request->answer = ANSWER_DONE;
+    connection->keep_alive = false;
+    set_state(connection, CONNECTION_DISCARD);
+    if (response_append_head(&request->out, &plan, refusal->headers, refusal->header_count) < 0)
+        connection_close(connection);
+    else
+        connection_send(connection, request_is_head(request) ? NULL : &refusal->body, SPAN_NONE);
 }
 
 /* The server's own answer, the last on this connection. */
 static void refuse(struct connection *connection, int status)
 {
-    struct http_request *request = connection->request;
-    CLEANUP(buffer_deinit) struct buffer body = BUFFER_INIT;
-    struct http_header type = {SPAN("Content-Type"), SPAN_NONE};
-    const char *type_text;
+    struct refusal refusal = {.body = BUFFER_INIT};
 
-    assert(request->answer == ANSWER_NONE);
+    assert(connection->request->answer == ANSWER_NONE);
+    prepare_refusal(connection, status, &refusal);
     tell_gone(connection);
-    if (connection->state == CONNECTION_CLOSED)
-        return;
-    request->answer = ANSWER_DONE;
-    connection->keep_alive = false;
-    set_state(connection, CONNECTION_DISCARD);
-    append_refusal_body(connection, status, &body, &type_text);
-    type.value = span_from(type_text);
-    struct response_plan plan = {
-        .status = status,
-        .framing = RESPONSE_LENGTH,
-        .content_length = (int64_t)body.length,
-        .date = server_date(server_of(connection)),
-    };
-    if (response_append_head(&request->out, &plan, &type, 1) < 0)
-        connection_close(connection);
-    else
-        connection_send(connection, request_is_head(request) ? NULL : &body, SPAN_NONE);
+    if (connection->state != CONNECTION_CLOSED)
+        send_refusal(connection, status, &refusal);
+    buffer_deinit(&refusal.body);
 }
 
 /* --- exchanges -------------------------------------------------------------------------------------------------- */

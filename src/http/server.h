@@ -28,6 +28,8 @@ struct http_server;
 struct http_listener;
 struct http_request;
 
+enum { HTTP_REFUSAL_HEADERS = 8 };
+
 struct http_handler {
     /*
      * The request line and headers are complete. May set a body limit (http_request_set_body_limit) and a context
@@ -44,10 +46,14 @@ struct http_handler {
      */
     void (*on_gone)(struct http_request *request, void *context);
     /*
-     * Lets the owner put its own body (say, a JSON error envelope) on the server's own refusals. Appends the body to
-     * `body` and returns its content type. Optional: without it a short text/plain line is sent.
+     * Lets the owner give the server's own refusals its own form (say, a JSON error envelope): appends the body to
+     * `body` and fills up to HTTP_REFUSAL_HEADERS headers, whose memory may be the request's arena; returns their
+     * number. Comes before the on_gone of a request that had its on_headers; for one refused before that there is
+     * neither a context nor, perhaps, a method or a path. Must not answer. Optional: without it a short text/plain line
+     * is sent.
      */
-    const char *(*refuse)(int status, struct buffer *body, void *context);
+    size_t (*refuse)(struct http_request *request, int status, struct http_header *headers, struct buffer *body,
+                     void *context);
     /* A new connection; false closes it at once. `fd` is borrowed. Optional. */
     bool (*on_accept)(int fd, void *context);
 };

@@ -135,6 +135,25 @@ static void test_refusals_take_the_owners_form(void **state)
     peer_close(&peer);
 }
 
+static void test_refusal_knows_the_request_and_comes_before_its_end(void **state)
+{
+    struct service *service = *state;
+    struct peer peer = peer_connect(service);
+    struct response response;
+
+    service->names_refusals = true;
+    assert_true(peer_send_text(service, &peer,
+                               "POST /limit/3 HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n"));
+    response = peer_response(service, &peer);
+    assert_int_equal(response.status, 413);
+    assert_true(response_has(&response, "\r\nX-Refused: /limit/3\r\n"));
+    assert_true(span_equal(buffer_span(&response.body), SPAN("{\"refused\":413}")));
+    assert_int_equal(service->gones_at_refusal, 0);
+    assert_int_equal(service->gones, 1);
+    response_deinit(&response);
+    peer_close(&peer);
+}
+
 static void test_unwanted_peer_is_closed_at_once(void **state)
 {
     struct service *service = *state;
@@ -481,6 +500,7 @@ int main(void)
         server_test(test_body_limit_of_a_route),
         server_test(test_chunked_body_is_refused_as_soon_as_a_size_exceeds_the_limit),
         server_test(test_refusals_take_the_owners_form),
+        server_test(test_refusal_knows_the_request_and_comes_before_its_end),
         server_test(test_unwanted_peer_is_closed_at_once),
         server_test(test_connection_is_kept_and_used_again),
         server_test(test_answer_carries_date_and_length),

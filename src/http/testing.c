@@ -87,15 +87,22 @@ static void on_gone(struct http_request *request, void *context)
             service->parked[i] = NULL;
 }
 
-static const char *refuse(int status, struct buffer *body, void *context)
+static size_t refuse(struct http_request *request, int status, struct http_header *headers, struct buffer *body,
+                     void *context)
 {
-    const struct service *service = context;
+    struct service *service = context;
+    const char *path = arena_printf(http_request_arena(request), "%.*s", SPAN_ARG(http_request_path(request)));
 
-    if (!service->names_refusals)
-        return "text/plain";
-    if (buffer_printf(body, "{\"refused\":%d}", status) < 0)
+    service->gones_at_refusal = service->gones;
+    if (!service->names_refusals) {
+        headers[0] = (struct http_header){SPAN("Content-Type"), SPAN("text/plain")};
+        return 1;
+    }
+    if (!path || buffer_printf(body, "{\"refused\":%d}", status) < 0)
         abort();
-    return "application/json";
+    headers[0] = (struct http_header){SPAN("Content-Type"), SPAN("application/json")};
+    headers[1] = (struct http_header){SPAN("X-Refused"), span_from(path)};
+    return 2;
 }
 
 static bool on_accept(int fd, void *context)

@@ -26,7 +26,8 @@ struct service {
     size_t drains;
     size_t accepts;
     bool refuses_accept;
-    bool names_refusals; /* refuse puts JSON */
+    bool names_refusals;     /* refuse puts JSON, and the path into X-Refused */
+    size_t gones_at_refusal; /* how many there had been at the last call of refuse */
 };
 
 /* config.loop is filled in. Without `listens` there is a server alone. */

@@ -205,21 +205,24 @@ static void on_request_gone(struct http_request *request, void *context)
     environment_on_torn_answer(environment);
 }
 
-/* The server's own refusals. A chunked answer that grows too large is told by on_request_gone, and then here why. */
-static const char *on_refuse(int status, struct buffer *body, void *context)
+/* The server's own refusals; on_request_gone follows. A chunked answer that grows too large shows here first. */
+static size_t on_refuse(struct http_request *request, int status, struct http_header *headers, struct buffer *body,
+                        void *context)
 {
     struct environment *environment = context;
     int r;
 
-    if (status == 413) {
-        if (environment->torn_answer)
-            refuse_large_answer(environment);
-        r = runtime_api_error_json("RequestEntityTooLarge", TOO_LARGE_FOR_RUNTIME, body);
-    } else {
+    headers[0] = json_type;
+    if (status != 413) {
         r = runtime_api_error_json("InvalidRequest", "The request is not valid HTTP", body);
+        return r < 0 ? 0 : 1;
     }
-    (void)r; /* out of memory: an empty body */
-    return "application/json";
+    if (environment->upload == request) {
+        environment->upload = NULL;
+        refuse_large_answer(environment);
+    }
+    r = runtime_api_error_json("RequestEntityTooLarge", TOO_LARGE_FOR_RUNTIME, body);
+    return r < 0 ? 0 : 1; /* out of memory: an empty body */
 }
 
 static bool on_accept(int fd, void *context)

@@ -76,19 +76,16 @@ enum call_qualifier {
     CALL_QUALIFIER,      /* the query parameter Qualifier too */
 };
 
-/* Adds what is wrong with the names to the validation: Qualifier first, then the function's name, as recorded. */
-void call_validate_names(struct call *call, enum function_name_form form, enum call_qualifier qualifier);
 /*
- * After the validation has found nothing: takes the names apart and checks Region (404), account (403) and that both
- * qualifiers agree (400). Fills function_name and qualifier. 0 or a refusal.
+ * The names in the path and the query: validates them (Qualifier first, then the function's name, as recorded) together
+ * with what the call's validation holds already, then what names.h says. Fills function_name and qualifier. 0, a
+ * refusal, -ENOMEM.
  */
-int call_take_names(struct call *call, enum function_name_form form, enum call_qualifier qualifier) MUST_USE;
-/* The same for a name that came in the body. */
+int call_check_names(struct call *call, enum function_name_form form, enum call_qualifier qualifier) MUST_USE;
+/* The same for a name that came in the body and has been validated. 0 or a refusal. */
 int call_take_body_name(struct call *call, struct span name) MUST_USE;
 /* Ends the validation: 0, a refusal (call->error), -ENOMEM. */
 int call_finish_validation(struct call *call) MUST_USE;
-/* All three for operations whose only input is the names. */
-int call_check_names(struct call *call, enum function_name_form form, enum call_qualifier qualifier) MUST_USE;
 
 /* --- pages (pages.c) --- */
 

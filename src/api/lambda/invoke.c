@@ -1,8 +1,7 @@
 #include "api/lambda/invoke.h"
 
-#include "aws/arn.h"
+#include "api/lambda/names.h"
 #include "aws/json_check.h"
-#include "aws/shapes.h"
 #include "aws/uri.h"
 #include "aws/validate.h"
 #include "base/encode.h"
@@ -14,7 +13,7 @@ static const char *const log_types[] = {"None", "Tail", NULL};
 /* What was found in the request. */
 struct invoke_parameters {
     struct function_name name;
-    struct span qualifier; /* of the query; empty when absent */
+    struct span qualifier; /* of the query, no data when absent; then the one that counts */
     struct span invocation_type;
     struct span log_type;
     struct buffer client_context; /* decoded */
@@ -25,11 +24,6 @@ bool lambda_route_is_invoke(const struct operation_route *route)
     return !strcmp(route->name, "Invoke");
 }
 
-const char *lambda_wire_operation_name(const struct operation_route *route)
-{
-    return lambda_route_is_invoke(route) ? "InvokeFunction" : route->name;
-}
-
 static struct span header_or(const struct http_request *http, struct span name, struct span fallback)
 {
     struct span value = http_request_header(http, name);
@@ -38,45 +32,29 @@ static struct span header_or(const struct http_request *http, struct span name, 
 }
 
 /* What the model states; in the recorded order: the qualifier before the name. */
-static int check_constraints(const struct lambda_invoke_request *request, const struct invoke_parameters *parameters,
+static int check_constraints(const struct lambda_invoke_request *request, struct invoke_parameters *parameters,
                              struct aws_error *error)
 {
-    const struct validation_constraint qualifier = {.maximum = LAMBDA_QUALIFIER_MAXIMUM,
-                                                    .pattern = LAMBDA_QUALIFIER_PATTERN};
-    const struct validation_constraint name = {.minimum = 1,
-                                               .maximum = LAMBDA_NAMESPACED_FUNCTION_NAME_MAXIMUM,
-                                               .pattern = LAMBDA_NAMESPACED_FUNCTION_NAME_PATTERN};
     struct validation validation CLEANUP(validation_deinit) = VALIDATION_INIT;
 
-    if (parameters->qualifier.length)
-        validate_string(&validation, parameters->qualifier, "qualifier", &qualifier);
+    if (parameters->qualifier.data)
+        validate_qualifier(&validation, parameters->qualifier, "qualifier");
     validate_enum(&validation, parameters->invocation_type, "invocationType", invocation_types);
     validate_enum(&validation, parameters->log_type, "logType", log_types);
-    validate_string(&validation, request->function_name, "functionName", &name);
+    validate_function_name(&validation, request->function_name, FUNCTION_NAME_NAMESPACED, "functionName",
+                           &parameters->name);
     return validation_finish(&validation, AWS_ERROR_VALIDATION, error);
 }
 
-/* Region, account and qualifier of the name against those of the call. */
-static int check_name(const struct lambda_invoke_request *request, const struct invoke_parameters *parameters,
+/* The function of this caller that is meant; leaves the qualifier that counts. */
+static int check_name(const struct lambda_invoke_request *request, struct invoke_parameters *parameters,
                       struct aws_error *error)
 {
-    const struct function_name *name = &parameters->name;
+    const struct name_caller caller = {request->account, request->region, "InvokeFunction"};
+    int r = names_check_place(&parameters->name, &caller, error);
 
-    if (name->region.length && !span_equal(name->region, request->region))
-        return aws_error_set(error, AWS_ERROR_RESOURCE_NOT_FOUND,
-                             "Functions from '%.*s' are not reachable in this region ('%.*s')", SPAN_ARG(name->region),
-                             SPAN_ARG(request->region));
-    if (name->account.length && !span_equal(name->account, request->account))
-        return aws_error_set(error, AWS_ERROR_ACCESS_DENIED,
-                             "User: arn:aws:iam::%.*s:root is not authorized to perform: lambda:InvokeFunction on "
-                             "resource: arn:aws:lambda:%.*s:%.*s:function:%.*s because no resource-based policy allows "
-                             "the lambda:InvokeFunction action",
-                             SPAN_ARG(request->account), SPAN_ARG(request->region), SPAN_ARG(name->account),
-                             SPAN_ARG(name->name));
-    if (name->qualifier.length && parameters->qualifier.length && !span_equal(name->qualifier, parameters->qualifier))
-        return aws_error_set(error, AWS_ERROR_INVALID_PARAMETER_VALUE,
-                             "The derived qualifier from the function name does not match the specified qualifier.");
-    return 0;
+    return r ? r
+             : names_join_qualifiers(parameters->name.qualifier, parameters->qualifier, &parameters->qualifier, error);
 }
 
 static int decode_client_context(struct span text, struct buffer *decoded, struct aws_error *error)
@@ -125,8 +103,6 @@ static int check(const struct lambda_invoke_request *request, struct invoke_para
         r = check_constraints(request, parameters, error);
     if (r != 0)
         return r;
-    if (function_name_parse(request->function_name, FUNCTION_NAME_NAMESPACED, &parameters->name) != 0)
-        return -EINVAL; /* the constraints are the same pattern */
     r = check_name(request, parameters, error);
     if (r == 0 && client_context.length)
         r = decode_client_context(client_context, &parameters->client_context, error);
@@ -156,7 +132,7 @@ struct frontend_request *lambda_invoke(struct frontend *frontend, const struct l
             .account = request->account,
             .region = request->region,
             .function_name = parameters.name.name,
-            .qualifier = parameters.qualifier.length ? parameters.qualifier : parameters.name.qualifier,
+            .qualifier = parameters.qualifier,
             .client_context = buffer_span(&parameters.client_context),
             .trace_id = http_request_header(request->http, SPAN("X-Amzn-Trace-Id")),
             .wants_log_tail = span_equal(parameters.log_type, SPAN("Tail")),

@@ -7,8 +7,7 @@
 #include "api/operation.h"
 #include "frontend/frontend.h"
 
-/* 6 MB: "Request must be smaller than 6291456 bytes for the InvokeFunction operation"; the limit itself is accepted. */
-enum { LAMBDA_INVOKE_PAYLOAD_BYTES = 6291456, LAMBDA_CLIENT_CONTEXT_BYTES = 3583 };
+enum { LAMBDA_CLIENT_CONTEXT_BYTES = 3583 }; /* as encoded */
 
 struct lambda_invoke_request {
     struct http_request *http;
@@ -23,5 +22,3 @@ struct frontend_request *lambda_invoke(struct frontend *frontend, const struct l
 
 /* True for the routing table's row of Invoke. */
 bool lambda_route_is_invoke(const struct operation_route *route);
-/* How the service calls an operation in messages: "InvokeFunction" for Invoke, the row's name for all others. */
-const char *lambda_wire_operation_name(const struct operation_route *route);

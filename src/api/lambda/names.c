@@ -1,55 +1,39 @@
-/*
- * Function names and qualifiers as callers give them. Order, recorded: what the patterns and lengths say comes first
- * (one ValidationException for all of it), then the Region, then the account, then whether name and parameter agree.
- */
+#include "api/lambda/names.h"
+
 #include "api/lambda/call.h"
-#include "aws/shapes.h"
 
-static const struct validation_constraint plain_name = {
-    .minimum = 1,
-    .maximum = LAMBDA_FUNCTION_NAME_MAXIMUM,
-    .pattern = LAMBDA_FUNCTION_NAME_PATTERN,
-};
-
-static const struct validation_constraint namespaced_name = {
-    .minimum = 1,
-    .maximum = LAMBDA_NAMESPACED_FUNCTION_NAME_MAXIMUM,
-    .pattern = LAMBDA_NAMESPACED_FUNCTION_NAME_PATTERN,
-};
-
-static const struct validation_constraint any_qualifier = {
-    .minimum = 1,
-    .maximum = LAMBDA_QUALIFIER_MAXIMUM,
-    .pattern = LAMBDA_QUALIFIER_PATTERN,
-};
-
-void call_validate_names(struct call *call, enum function_name_form form, enum call_qualifier qualifier)
+int names_check_place(const struct function_name *name, const struct name_caller *caller, struct aws_error *error)
 {
-    struct span value;
-
-    if (qualifier == CALL_QUALIFIER && operation_query(call->operation, SPAN("Qualifier"), &value))
-        validate_string(&call->validation, value, "qualifier", &any_qualifier);
-    validate_string(&call->validation, operation_parameter(call->operation, SPAN("FunctionName")), "functionName",
-                    form == FUNCTION_NAME_NAMESPACED ? &namespaced_name : &plain_name);
+    if (name->region.length && !span_equal(name->region, caller->region))
+        return aws_error_set(error, AWS_ERROR_RESOURCE_NOT_FOUND,
+                             "Functions from '%.*s' are not reachable in this region ('%.*s')", SPAN_ARG(name->region),
+                             SPAN_ARG(caller->region));
+    if (!name->account.length || span_equal(name->account, caller->account))
+        return 0;
+    if (!caller->action)
+        return aws_error_set(error, AWS_ERROR_ACCESS_DENIED, "%s", "");
+    return aws_error_set(error, AWS_ERROR_ACCESS_DENIED,
+                         "User: arn:aws:iam::%.*s:root is not authorized to perform: lambda:%s on resource: "
+                         "arn:aws:lambda:%.*s:%.*s:function:%.*s because no resource-based policy allows the lambda:%s "
+                         "action",
+                         SPAN_ARG(caller->account), caller->action, SPAN_ARG(caller->region), SPAN_ARG(name->account),
+                         SPAN_ARG(name->name), caller->action);
 }
+
+int names_join_qualifiers(struct span part, struct span parameter, struct span *ret_qualifier, struct aws_error *error)
+{
+    if (part.length && parameter.length && !span_equal(part, parameter))
+        return aws_error_set(error, AWS_ERROR_INVALID_PARAMETER_VALUE,
+                             "The derived qualifier from the function name does not match the specified qualifier.");
+    *ret_qualifier = part.length ? part : parameter;
+    return 0;
+}
+
+/* --- the control plane's calls --- */
 
 int call_finish_validation(struct call *call)
 {
     return validation_finish(&call->validation, AWS_ERROR_VALIDATION, &call->error);
-}
-
-/* Somebody else's function, or one of another Region. */
-static int check_place(struct call *call, const struct function_name *name)
-{
-    const struct operation *operation = call->operation;
-
-    if (name->region.length && !span_equal(name->region, operation->region))
-        return aws_error_set(&call->error, AWS_ERROR_RESOURCE_NOT_FOUND,
-                             "Functions from '%.*s' are not reachable in this region ('%.*s')", SPAN_ARG(name->region),
-                             SPAN_ARG(operation->region));
-    if (name->account.length && !span_equal(name->account, operation->account))
-        return aws_error_set(&call->error, AWS_ERROR_ACCESS_DENIED, "%s", "");
-    return 0;
 }
 
 static int refuse_qualified(struct call *call)
@@ -59,53 +43,43 @@ static int refuse_qualified(struct call *call)
                          "this operation. Please specify either a function name or an unqualified function ARN.");
 }
 
-static int take_qualifier(struct call *call, struct span part, enum call_qualifier qualifier)
+static int take_name(struct call *call, const struct function_name *name, const char *action, struct span parameter,
+                     enum call_qualifier qualifier)
 {
-    struct span parameter = SPAN_NONE;
+    const struct name_caller caller = {call->operation->account, call->operation->region, action};
+    int r = names_check_place(name, &caller, &call->error);
 
-    if (qualifier == CALL_UNQUALIFIED && part.length)
-        return refuse_qualified(call);
-    if (qualifier == CALL_QUALIFIER)
-        operation_query(call->operation, SPAN("Qualifier"), &parameter);
-    if (part.length && parameter.length && !span_equal(part, parameter))
-        return aws_error_set(&call->error, AWS_ERROR_INVALID_PARAMETER_VALUE,
-                             "The derived qualifier from the function name does not match the specified qualifier.");
-    call->qualifier = part.length ? part : parameter;
-    return 0;
-}
-
-static int take_name(struct call *call, struct span text, enum function_name_form form, enum call_qualifier qualifier)
-{
-    struct function_name name;
-    int r;
-
-    /* The pattern has been checked; the parser accepts exactly what it matches. */
-    if (function_name_parse(text, form, &name) != 0)
-        return aws_error_set(&call->error, AWS_ERROR_VALIDATION, "The function name '%.*s' is not valid.",
-                             SPAN_ARG(text));
-    r = check_place(call, &name);
+    if (r == 0 && qualifier == CALL_UNQUALIFIED && name->qualifier.length)
+        r = refuse_qualified(call);
     if (r == 0)
-        r = take_qualifier(call, name.qualifier, qualifier);
+        r = names_join_qualifiers(name->qualifier, parameter, &call->qualifier, &call->error);
     if (r == 0)
-        call->function_name = name.name;
+        call->function_name = name->name;
     return r;
 }
 
-int call_take_names(struct call *call, enum function_name_form form, enum call_qualifier qualifier)
+int call_take_body_name(struct call *call, struct span text)
 {
-    return take_name(call, operation_parameter(call->operation, SPAN("FunctionName")), form, qualifier);
-}
+    struct function_name name;
 
-int call_take_body_name(struct call *call, struct span name)
-{
-    return take_name(call, name, FUNCTION_NAME_PLAIN, CALL_UNQUALIFIED);
+    /* The pattern has been checked; the parser accepts exactly what it matches. */
+    if (function_name_parse(text, FUNCTION_NAME_PLAIN, &name) != 0)
+        return aws_error_set(&call->error, AWS_ERROR_VALIDATION, "The function name '%.*s' is not valid.",
+                             SPAN_ARG(text));
+    return take_name(call, &name, NULL, SPAN_NONE, CALL_UNQUALIFIED); /* a denial without a text: recorded */
 }
 
 int call_check_names(struct call *call, enum function_name_form form, enum call_qualifier qualifier)
 {
+    struct operation *operation = call->operation;
+    struct span text = operation_parameter(operation, SPAN("FunctionName"));
+    struct span parameter = SPAN_NONE;
+    struct function_name name = {0};
     int r;
 
-    call_validate_names(call, form, qualifier);
+    if (qualifier == CALL_QUALIFIER && operation_query(operation, SPAN("Qualifier"), &parameter))
+        validate_qualifier(&call->validation, parameter, "qualifier");
+    validate_function_name(&call->validation, text, form, "functionName", &name);
     r = call_finish_validation(call);
-    return r ? r : call_take_names(call, form, qualifier);
+    return r ? r : take_name(call, &name, operation->route->name, parameter, qualifier);
 }

@@ -13,6 +13,7 @@ enum {
 /* Invoke first: it is what is asked for most. Then the rows with a query, which share their paths with others. */
 static const struct operation_route routes[] = {
     {.name = "Invoke",
+     .wire_name = "InvokeFunction",
      .method = "POST",
      .pattern = "/2015-03-31/functions/{FunctionName}/invocations",
      .body_limit = INVOKE_BODY_BYTES},
