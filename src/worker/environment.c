@@ -4,8 +4,6 @@
  */
 #include "worker/environment.h"
 
-#include "worker/process_variables.h"
-
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -759,7 +757,19 @@ void environment_on_grace(struct limit *limit)
     environment_io_freeze(CONTAINER_OF(limit, struct environment, grace));
 }
 
-/* --- the end ------------------------------------------------------------------------------------------------------ */
+/* --- the start and the end ---------------------------------------------------------------------------------------- */
+
+int environment_begin(struct environment *environment)
+{
+    int r = send_create(environment);
+
+    if (r == -EAGAIN)
+        ask(environment, REQUEST_CREATE); /* many at once: the launcher takes them in its own time */
+    else if (r < 0)
+        return r;
+    begin_init(environment); /* sent behind the creation, without waiting for it */
+    return 0;
+}
 
 void environment_retire(struct environment *environment)
 {
@@ -806,161 +816,4 @@ void environment_on_sandbox_gone(struct environment *environment, const struct f
     }
     environment->events->on_gone(environment, fault, environment->context);
     environment_destroy(environment);
-}
-
-/* --- birth and death of the object -------------------------------------------------------------------------------- */
-
-static const char *copy_text(struct environment *environment, const char *text, bool *ok)
-{
-    const char *copy = text ? arena_dup(&environment->arena, span_from(text)) : NULL;
-
-    *ok = *ok && (copy || !text);
-    return copy;
-}
-
-/* Only what is needed after the start. */
-static int copy_spec(struct environment *environment, const struct environment_spec *spec)
-{
-    struct environment_spec *copy = &environment->spec;
-    bool ok = true;
-
-    *copy = (struct environment_spec){
-        .memory_mib = spec->memory_mib, .timeout_s = spec->timeout_s, .tmp_mib = spec->tmp_mib, .origin = spec->origin};
-    copy->function_name = copy_text(environment, spec->function_name, &ok);
-    copy->version = copy_text(environment, spec->version, &ok);
-    copy->runtime = copy_text(environment, spec->runtime, &ok);
-    copy->runtime_version_arn = copy_text(environment, spec->runtime_version_arn, &ok);
-    copy->task_dir = copy_text(environment, spec->task_dir, &ok);
-    for (size_t i = 0; i < SANDBOX_LAYERS_MAX && spec->layer_dirs[i]; i++)
-        copy->layer_dirs[i] = copy_text(environment, spec->layer_dirs[i], &ok);
-    return ok ? 0 : -ENOMEM;
-}
-
-/* "2026/01/02[7]0123456789abcdef0123456789abcdef" */
-static char *make_stream_name(struct environment *environment)
-{
-    char when[CLOCK_ISO_BYTES];
-    char hex[33];
-
-    clock_format_iso(clock_wall_ns(), when);
-    random_hex(hex, sizeof(hex) - 1);
-    return arena_printf(&environment->arena, "%.4s/%.2s/%.2s[%s]%s", when, when + 5, when + 8,
-                        environment->spec.version, hex);
-}
-
-static int open_log(struct environment *environment, const struct environment_spec *spec)
-{
-    const char *stream = make_stream_name(environment);
-    int r;
-
-    if (!stream)
-        return -ENOMEM;
-    r = function_log_stream_open(environment->worker->logs, spec->log_group, stream, environment_io_on_room,
-                                 environment, &environment->log);
-    if (r < 0)
-        return r;
-    return process_variables_build(spec, stream, &environment->arena, &environment->process_variables);
-}
-
-static int64_t init_limit_ns(const struct worker *worker, const struct environment_spec *spec)
-{
-    int64_t provisioned_ms;
-
-    if (spec->origin == ENVIRONMENT_ON_DEMAND)
-        return worker->config.init_limit_ms * NS_PER_MS;
-    provisioned_ms = MAX((int64_t)worker->config.provisioned_init_limit_ms, spec->timeout_s * INT64_C(1000));
-    return MIN(provisioned_ms, 900 * INT64_C(1000)) * NS_PER_MS;
-}
-
-static int set_limits(struct environment *environment)
-{
-    struct worker *worker = environment->worker;
-
-    environment->timeouts =
-        limit_set_queue(&worker->limits, environment->spec.timeout_s * NS_PER_S, environment_on_limit);
-    environment->inits =
-        limit_set_queue(&worker->limits, init_limit_ns(worker, &environment->spec), environment_on_init_limit);
-    return environment->timeouts && environment->inits ? 0 : -ENOMEM;
-}
-
-static void init_object(struct environment *environment, struct worker *worker, const struct environment_events *events,
-                        void *context)
-{
-    list_link_init(&environment->link);
-    list_link_init(&environment->probe_link);
-    environment->worker = worker;
-    environment->events = events;
-    environment->context = context;
-    environment->state = ENVIRONMENT_CREATING;
-    environment->api_fd = environment->output_fd = environment->freeze_fd = environment->memory_fd = -1;
-    environment->boosted = true;
-    environment->init_ns = -1;
-    environment->memory_read_ns = INT64_MIN / 2;
-    limit_init(&environment->limit);
-    limit_init(&environment->grace);
-    limit_init(&environment->settle);
-    limit_init(&environment->retry);
-}
-
-static void cleanup_environment(struct environment **environment)
-{
-    environment_destroy(*environment);
-}
-
-int environment_new(struct worker *worker, const struct environment_spec *spec, const struct environment_events *events,
-                    void *context, struct environment **ret_environment)
-{
-    CLEANUP(cleanup_environment) struct environment *environment = calloc(1, sizeof(*environment));
-    int r;
-
-    if (!environment)
-        return -ENOMEM;
-    init_object(environment, worker, events, context);
-    environment->id = ++worker->last_id;
-    r = copy_spec(environment, spec);
-    if (r == 0)
-        r = open_log(environment, spec);
-    if (r == 0)
-        r = set_limits(environment);
-    if (r == 0)
-        r = table_add(&worker->by_id, span_of((const char *)&environment->id, sizeof(environment->id)), environment);
-    if (r < 0)
-        return r;
-    list_push_back(&worker->environments, &environment->link);
-    worker->count++;
-    r = send_create(environment);
-    if (r == -EAGAIN)
-        ask(environment, REQUEST_CREATE); /* many at once: the launcher takes them in its own time */
-    else if (r < 0)
-        return r;
-    begin_init(environment); /* sent behind the creation, without waiting for it */
-    *ret_environment = TAKE_PTR(environment);
-    return 0;
-}
-
-void environment_destroy(struct environment *environment)
-{
-    struct worker *worker;
-
-    if (!environment)
-        return;
-    worker = environment->worker;
-    stop_limits(environment);
-    limit_stop(&environment->retry);
-    list_remove(&environment->probe_link);
-    if (list_is_linked(&environment->link)) {
-        list_remove(&environment->link);
-        table_remove(&worker->by_id, span_of((const char *)&environment->id, sizeof(environment->id)));
-        worker->count--;
-    }
-    if (environment->listener)
-        http_listener_close(environment->listener, true);
-    cleanup_close(&environment->api_fd);
-    environment_io_stop(environment);
-    function_log_stream_close(environment->log);
-    if (environment->holds_result)
-        buffer_deinit(&environment->held.payload);
-    buffer_deinit(&environment->failure.posted);
-    arena_deinit(&environment->arena);
-    free(environment);
 }

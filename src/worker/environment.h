@@ -1,6 +1,6 @@
 /*
- * Inside of the worker: one execution environment. `worker.h` is the public face; this is what worker.c, environment.c,
- * environment_io.c and runtime_api.c share.
+ * Inside of the worker: one execution environment. `worker.h` is the public face; this is what worker.c, environment*.c
+ * and runtime_api.c share.
  *
  *                     created              GET next                 invoke
  *   CREATING ----------------> INIT ----------------------> IDLE <---------> BUSY
@@ -169,13 +169,17 @@ void worker_start_limit(struct worker *worker, struct limit_queue *queue, struct
 /* NULL when the runtime needs an interpreter that has not been looked for yet: environment_on_probed follows. */
 const struct runtime_host *worker_runtime_host(struct worker *worker, struct environment *environment);
 
-/* --- environment.c: what happens to an environment ---------------------------------------------------------------- */
+/* --- environment_object.c ----------------------------------------------------------------------------------------- */
 
 int environment_new(struct worker *worker, const struct environment_spec *spec, const struct environment_events *events,
                     void *context, struct environment **ret_environment) MUST_USE;
 /* Without callbacks: at the end of the worker. */
 void environment_destroy(struct environment *environment);
 
+/* --- environment.c: what happens to an environment ---------------------------------------------------------------- */
+
+/* Asks for the sandbox and the runtime. -errno: nothing has been asked for. */
+int environment_begin(struct environment *environment) MUST_USE;
 void environment_on_created(struct environment *environment, struct sandbox_created *created);
 void environment_on_process_exit(struct environment *environment, uint32_t run, int exec_errno,
                                  const struct sandbox_exit *exit);

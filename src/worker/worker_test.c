@@ -1029,6 +1029,32 @@ static void test_unusable_bootstrap_is_an_invalid_entrypoint(void **state)
     retire(fixture, &subject);
 }
 
+static void test_shell_bootstrap_with_a_connection_for_each_request(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+
+    if (access("/usr/bin/curl", X_OK) < 0) {
+        fprintf(stderr, "there is no curl for the shell bootstrap\n");
+        skip();
+    }
+    write_bootstrap(fixture,
+                    "#!/bin/sh\n"
+                    "root=http://$AWS_LAMBDA_RUNTIME_API/2018-06-01/runtime/invocation\n"
+                    "headers=$(mktemp)\n"
+                    "while :; do\n"
+                    "  event=$(curl -sS -D $headers $root/next) || exit 1\n"
+                    "  id=$(sed -n 's/^lambda-runtime-aws-request-id: *\\([^ \r]*\\).*/\\1/Ip' $headers)\n"
+                    "  curl -sS -o /dev/null $root/$id/response -d \"shell got $event\" || exit 2\n"
+                    "done\n",
+                    0755);
+    start(fixture, &subject, (struct options){.memory_mib = 1769});
+    RUN_UNTIL(fixture, subject.ready);
+    for (int i = 0; i < 5; i++)
+        expect_echo(fixture, &subject, "it", "shell got \"it\"");
+    retire(fixture, &subject);
+}
+
 static void test_unsupported_runtime_says_so(void **state)
 {
     struct fixture *fixture = *state;
@@ -1617,6 +1643,7 @@ int main(void)
         CASE(test_init_that_never_ends_times_out_for_the_caller),
         CASE(test_missing_bootstrap_is_an_invalid_entrypoint),
         CASE(test_unusable_bootstrap_is_an_invalid_entrypoint),
+        CASE(test_shell_bootstrap_with_a_connection_for_each_request),
         CASE(test_unsupported_runtime_says_so),
         CASE(test_invocation_may_be_given_from_inside_on_ready),
         CASE(test_flood_does_not_starve_others_nor_grow),
