@@ -192,12 +192,29 @@ static void enable_controllers(struct cgroup_host *host, const char *directory)
     }
 }
 
+/* A tree mounted read-only (containers) or kept from us counts as absent: the host then enforces less, and says so. */
+static bool is_out_of_reach(int error)
+{
+    return error == -EROFS || error == -EACCES || error == -EPERM;
+}
+
+static void give_up(struct cgroup_host *host, enum cgroup_tree tree)
+{
+    cleanup_close(&host->roots[tree]);
+    for (int i = CGROUP_MEMORY; i < CGROUP_TREES && tree == CGROUP_UNIFIED; i++)
+        host->on_unified[i] = false;
+}
+
 static int prepare_tree(struct cgroup_host *host, enum cgroup_tree tree, struct fault *fault)
 {
     int r = make_directory(host->roots[tree], "kiln");
 
     if (r == 0)
         r = make_directory(host->roots[tree], host->base);
+    if (is_out_of_reach(r)) {
+        give_up(host, tree);
+        return 0;
+    }
     if (r < 0)
         return fault_set(fault, -r, "cannot make the cgroup %s: %s", host->base, strerror(-r));
     if (tree == CGROUP_UNIFIED) {

@@ -129,6 +129,21 @@ static void test_unified_controllers_are_handed_down(void **state)
     assert_file(tree, "unified/kiln/me/cgroup.subtree_control", "+pids");
 }
 
+/* sysfs lets nobody make directories, as a cgroup tree does not that a container has mounted read-only. */
+static void test_a_tree_that_cannot_be_written_counts_as_absent(void **state)
+{
+    struct cgroup_mounts mounts = {.paths = {"/sys", "/sys", "/sys", "/sys"}};
+    struct cgroup_host host;
+    struct fault fault;
+
+    (void)state;
+    assert_int_equal(cgroup_host_open(&mounts, &host), 0);
+    assert_int_equal(cgroup_host_prepare(&host, "me", &fault), 0);
+    for (int i = 0; i < CGROUP_TREES; i++)
+        assert_false(cgroup_host_has(&host, (enum cgroup_tree)i));
+    cgroup_host_deinit(&host);
+}
+
 static void test_unified_limits_are_written(void **state)
 {
     struct tree *tree = *state;
@@ -387,6 +402,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mounts_of_a_hybrid_host_are_told_apart),
         WITH_TREE(test_unified_controllers_are_handed_down),
+        cmocka_unit_test(test_a_tree_that_cannot_be_written_counts_as_absent),
         WITH_TREE(test_unified_limits_are_written),
         WITH_TREE(test_v1_trees_take_what_the_unified_one_lacks),
         WITH_TREE(test_cpu_follows_memory),

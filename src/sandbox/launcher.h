@@ -62,7 +62,8 @@ struct sandbox_created {
     int api_fd;         /* listening TCP socket of the Runtime API, non-blocking, made inside the network slot */
     int output_fd;      /* read end of the pipe that is stdout and stderr of everything started inside, non-blocking */
     int freeze_fd;      /* write "1" to freeze and "0" to thaw the whole sandbox; -1 where it cannot be frozen */
-    int memory_peak_fd; /* pread gives the largest memory use in bytes as decimal text; -1 where unknown */
+    int memory_peak_fd; /* pread gives the largest memory use in bytes as decimal text, page cache and /tmp included; -1
+                           where unknown */
     uid_t uid;          /* uid of the sandbox's processes as the host sees it, for the peer check */
     char api_address[32]; /* "127.0.0.1:40123" or "169.254.100.1:9001" */
 };

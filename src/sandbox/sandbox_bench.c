@@ -169,7 +169,8 @@ static void measure_rate(struct bench *bench, unsigned count, unsigned concurren
 int main(int argc, char **argv)
 {
     struct launcher_events events = {on_created, on_create_failed, on_process_exit, on_reset, on_gone, on_lost};
-    struct launcher_config config = {.instance = "bench", .data_dir = "/nonexistent", .slots = 16};
+    char instance[32];
+    struct launcher_config config = {.instance = instance, .data_dir = "/nonexistent", .slots = 16};
     unsigned rounds = argc > 3 ? (unsigned)atoi(argv[3]) : 200;
     struct bench bench = {0};
     int64_t *times = calloc(rounds, sizeof(*times));
@@ -179,6 +180,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s DIRECTORY PROGRAM [ROUNDS] [none|host]\n", argv[0]);
         return 2;
     }
+    snprintf(instance, sizeof(instance), "bench-%d", (int)getpid());
     config.network = argc > 4 && strcmp(argv[4], "host") == 0 ? SANDBOX_NETWORK_HOST : SANDBOX_NETWORK_NONE;
     if (launcher_start(&config, &bench.launcher, &fault) < 0) {
         fprintf(stderr, "%s\n", fault.text);

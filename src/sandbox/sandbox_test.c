@@ -42,6 +42,7 @@ struct fixture {
     struct launcher_config config;
     char directory[64]; /* with the test's task, layer and data directories */
     char task[96];
+    char instance[32];           /* of this process: another run may be going on */
     struct box boxes[BOXES_MAX]; /* by id */
     bool lost;
 };
@@ -165,8 +166,9 @@ static struct fixture *fixture_new(enum sandbox_network network)
     put_file(fixture->task, "no-format", "\1\2\3\4", 0755);
     put_file(fixture->task, "writable", "", 0666);
     put_file(fixture->directory, "secret", "secret", 0644);
+    snprintf(fixture->instance, sizeof(fixture->instance), "sandbox-test-%d", (int)getpid());
     fixture->config = (struct launcher_config){
-        .network = network, .instance = "sandbox-test", .data_dir = fixture->directory, .slots = 2};
+        .network = network, .instance = fixture->instance, .data_dir = fixture->directory, .slots = 2};
     return fixture;
 }
 
@@ -817,13 +819,13 @@ static void test_memory_peak_is_told(void **state)
 }
 
 /* A figure of the first slot's cpu.stat, in whichever tree has it. */
-static int64_t cpu_figure(const char *name)
+static int64_t cpu_figure(const struct fixture *fixture, const char *name)
 {
     static const char *const trees[] = {"cpu/", "cpu,cpuacct/", "", "unified/"};
     char path[96], text[1024], *line = NULL;
 
     for (size_t i = 0; i < ARRAY_SIZE(trees) && !line; i++) {
-        snprintf(path, sizeof(path), "/sys/fs/cgroup/%skiln/sandbox-test/s0/cpu.stat", trees[i]);
+        snprintf(path, sizeof(path), "/sys/fs/cgroup/%skiln/%s/s0/cpu.stat", trees[i], fixture->instance);
         FILE *file = fopen(path, "r");
         if (!file)
             continue;
@@ -844,14 +846,14 @@ static void test_cpu_follows_memory(void **state)
 
     RUN(fixture, box, "spin");
     poll(NULL, 0, 300);
-    assert_int_equal(cpu_figure("nr_throttled "), 0); /* boosted */
+    assert_int_equal(cpu_figure(fixture, "nr_throttled "), 0); /* boosted */
     assert_int_equal(launcher_limit_cpu(fixture->launcher, 1), 0);
     poll(NULL, 0, 200);
     start_ns = clock_monotonic_ns();
-    used_us = cpu_figure("usage_usec ");
+    used_us = cpu_figure(fixture, "usage_usec ");
     poll(NULL, 0, 1000);
-    used_us = cpu_figure("usage_usec ") - used_us;
-    assert_true(cpu_figure("nr_throttled ") > 0);
+    used_us = cpu_figure(fixture, "usage_usec ") - used_us;
+    assert_true(cpu_figure(fixture, "nr_throttled ") > 0);
     /* 128 MB of 1,769: 72 ms of a second, and some slack for the last period. */
     assert_in_range(used_us, 1, (clock_monotonic_ns() - start_ns) / NS_PER_US * 128 / 1769 + 10000);
 }
@@ -876,10 +878,10 @@ static void test_frozen_means_no_cpu(void **state)
     freeze(box, "1");
     poll(NULL, 0, 50); /* freezing is asynchronous */
     read_output(box);
-    int64_t before_us = cpu_figure("usage_usec ");
+    int64_t before_us = cpu_figure(fixture, "usage_usec ");
     length = box->output_length;
     poll(NULL, 0, 300);
-    assert_int_equal(cpu_figure("usage_usec "), before_us);
+    assert_int_equal(cpu_figure(fixture, "usage_usec "), before_us);
     read_output(box);
     assert_int_equal(box->output_length, length);
     freeze(box, "0");
@@ -974,13 +976,19 @@ static void test_nothing_outlives_a_kill(void **state)
     }
 }
 
-static bool cgroups_exist(void)
+/* A tree that any host with cgroups has. */
+static const char *cgroup_root(void)
+{
+    return access("/sys/fs/cgroup/pids", F_OK) == 0 ? "/sys/fs/cgroup/pids" : "/sys/fs/cgroup";
+}
+
+static bool cgroups_exist(const struct fixture *fixture)
 {
     static const char *const trees[] = {"", "unified/", "memory/", "cpu/", "pids/"};
     char path[96];
 
     for (size_t i = 0; i < ARRAY_SIZE(trees); i++) {
-        snprintf(path, sizeof(path), "/sys/fs/cgroup/%skiln/sandbox-test", trees[i]);
+        snprintf(path, sizeof(path), "/sys/fs/cgroup/%skiln/%s", trees[i], fixture->instance);
         if (access(path, F_OK) == 0)
             return true;
     }
@@ -994,10 +1002,10 @@ static void test_a_killed_launcher_takes_everything_along(void **state)
     char c;
 
     assert_int_equal(TRY(fixture, box, "daemon"), 0);
-    assert_true(cgroups_exist());
+    assert_true(cgroups_exist(fixture));
     kill(launcher_pid(fixture->launcher), SIGKILL);
     wait_for(fixture, &fixture->lost, "loss");
-    assert_false(cgroups_exist());
+    assert_false(cgroups_exist(fixture));
     read_output(box);
     assert_int_equal(read(box->made.output_fd, &c, 1), 0);
     assert_int_equal(launcher_kill(fixture->launcher, 1), -ECONNRESET);
@@ -1025,15 +1033,15 @@ static void test_a_killed_daemon_leaves_nothing(void **state)
             pause();
     }
     assert_int_equal(read(pipes[0], &launcher, sizeof(launcher)), sizeof(launcher));
-    assert_true(cgroups_exist());
+    assert_true(cgroups_exist(fixture));
     kill(daemon, SIGKILL);
     waitpid(daemon, NULL, 0);
     output = 0;
-    for (int i = 0; i < 500 && (kill(launcher, 0) == 0 || cgroups_exist()); i++)
+    for (int i = 0; i < 500 && (kill(launcher, 0) == 0 || cgroups_exist(fixture)); i++)
         poll(NULL, 0, 10);
     (void)output, (void)c;
     assert_int_equal(kill(launcher, 0), -1);
-    assert_false(cgroups_exist());
+    assert_false(cgroups_exist(fixture));
     close(pipes[0]);
     close(pipes[1]);
 }
@@ -1042,15 +1050,19 @@ static void test_a_killed_daemon_leaves_nothing(void **state)
 static void test_a_start_removes_leftovers(void **state)
 {
     struct fixture *fixture = *state;
+    char path[96];
 
     launcher_free(TAKE_PTR(fixture->launcher));
-    assert_false(cgroups_exist());
-    mkdir("/sys/fs/cgroup/pids/kiln", 0755);
-    mkdir("/sys/fs/cgroup/pids/kiln/sandbox-test", 0755);
-    if (mkdir("/sys/fs/cgroup/pids/kiln/sandbox-test/s5", 0755) < 0)
+    assert_false(cgroups_exist(fixture));
+    snprintf(path, sizeof(path), "%s/kiln", cgroup_root());
+    mkdir(path, 0755);
+    snprintf(path, sizeof(path), "%s/kiln/%s", cgroup_root(), fixture->instance);
+    mkdir(path, 0755);
+    strcat(path, "/s5");
+    if (mkdir(path, 0755) < 0)
         skip();
     start(fixture);
-    assert_int_equal(access("/sys/fs/cgroup/pids/kiln/sandbox-test/s5", F_OK), -1);
+    assert_int_equal(access(path, F_OK), -1);
     create(fixture, 1);
 }
 
@@ -1218,20 +1230,21 @@ struct census {
 static struct census take_census(struct fixture *fixture)
 {
     pid_t launcher = launcher_pid(fixture->launcher);
-    char fds[64], mounts[64];
+    char fds[64], mounts[64], cgroups[96];
 
     /* Spares are made while there is nothing else to do. */
     for (int i = 0; i < 100 && count_children(launcher) < 2; i++)
         poll(NULL, 0, 10);
     poll(NULL, 0, 50);
     snprintf(fds, sizeof(fds), "/proc/%d/fd", (int)launcher);
+    snprintf(cgroups, sizeof(cgroups), "%s/kiln/%s", cgroup_root(), fixture->instance);
     snprintf(mounts, sizeof(mounts), "/proc/%d/mountinfo", (int)launcher);
     return (struct census){
         .own_fds = count_entries("/proc/self/fd"),
         .launcher_fds = count_entries(fds),
         .mounts = count_lines("/proc/self/mountinfo", "kiln") + count_lines(mounts, "kiln"),
         .children = count_children(launcher),
-        .cgroups = count_entries("/sys/fs/cgroup/pids/kiln/sandbox-test"),
+        .cgroups = count_entries(cgroups),
     };
 }
 
@@ -1392,7 +1405,7 @@ static int run_rootless(bool as_nobody)
         SANDBOX(test_rootless_with_its_own_network),
         SANDBOX_HOST(test_rootless_with_the_hosts_network),
     };
-    struct launcher_config config = {.instance = "sandbox-test", .data_dir = "/nonexistent"};
+    struct launcher_config config = {.instance = "sandbox-test-rootless", .data_dir = "/nonexistent"};
     struct launcher *launcher = NULL;
     struct fault fault = {0};
 
