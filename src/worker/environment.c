@@ -733,7 +733,7 @@ void environment_on_reset(struct environment *environment)
 
     if (environment->state != ENVIRONMENT_RESETTING)
         return;
-    environment_io_drain(environment);
+    environment_io_drain_dead(environment);
     r = runtime_api_renew(environment);
     if (r < 0) {
         fault_sandbox(environment, -r);

@@ -213,8 +213,10 @@ void environment_on_torn_answer(struct environment *environment);
 
 int environment_io_start(struct environment *environment, struct sandbox_created *created) MUST_USE;
 void environment_io_stop(struct environment *environment);
-/* Reads what the function has written until now, within a bound. */
+/* Reads what the function has written until now, within a bound; nothing while its log is full. */
 void environment_io_drain(struct environment *environment);
+/* Reads everything that dead processes have left, so that it does not show in a later invocation. */
+void environment_io_drain_dead(struct environment *environment);
 void environment_io_on_room(void *context);
 void environment_io_freeze(struct environment *environment);
 void environment_io_thaw(struct environment *environment);

@@ -74,6 +74,12 @@ void environment_io_drain(struct environment *environment)
             return;
 }
 
+void environment_io_drain_dead(struct environment *environment)
+{
+    while (environment->output_fd >= 0 && read_output(environment))
+        ;
+}
+
 int environment_io_start(struct environment *environment, struct sandbox_created *created)
 {
     uv_poll_t *poll;
@@ -97,8 +103,8 @@ int environment_io_start(struct environment *environment, struct sandbox_created
 
 void environment_io_stop(struct environment *environment)
 {
-    if (environment->output_fd >= 0)
-        environment_io_drain(environment);
+    for (int i = 0; i < DRAIN_READS && environment->output_fd >= 0 && read_output(environment); i++)
+        ; /* would be lost otherwise; bounded because not every process need be dead */
     stop_output(environment);
     cleanup_close(&environment->freeze_fd);
     cleanup_close(&environment->memory_fd);

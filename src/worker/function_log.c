@@ -505,5 +505,7 @@ bool function_log_is_full(struct function_log_stream *stream)
 
 void function_log_set_tail(struct function_log_stream *stream, struct buffer *tail)
 {
+    if (tail)
+        end_unfinished(stream); /* of whoever wrote before */
     stream->tail = tail;
 }
