@@ -22,7 +22,8 @@ struct gateway {
     struct gateway_config config;
     struct frontend *frontend;
     struct sigv4_verifier *verifier; /* NULL: --auth off */
-    struct list operating;           /* exchanges that an operation has */
+    struct random_pool request_ids;
+    struct list operating; /* exchanges that an operation has */
 };
 
 struct exchange {
@@ -248,7 +249,7 @@ static void on_headers(struct http_request *http, void *context)
     exchange->gateway = context;
     exchange->http = http;
     list_link_init(&exchange->of_gateway);
-    random_uuid(exchange->request_id);
+    random_pool_uuid(&exchange->gateway->request_ids, exchange->request_id);
     http_request_set_context(http, exchange);
     if (lambda_route(http_request_method(http), http_request_path(http), http_request_query(http),
                      http_request_arena(http), &exchange->route, exchange->parameters,

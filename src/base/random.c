@@ -37,15 +37,14 @@ const char *random_hex(char *text, size_t length)
     return text;
 }
 
-const char *random_uuid(char text[UUID_BYTES])
+/* Writes the bytes as a version 4 UUID. */
+static const char *format_uuid(unsigned char bytes[16], char text[UUID_BYTES])
 {
-    unsigned char bytes[16];
     char *out = text;
 
-    random_bytes(bytes, sizeof(bytes));
     bytes[6] = (unsigned char)((bytes[6] & 0x0f) | 0x40);
     bytes[8] = (unsigned char)((bytes[8] & 0x3f) | 0x80);
-    for (size_t i = 0; i < sizeof(bytes); i++) {
+    for (size_t i = 0; i < 16; i++) {
         if (i == 4 || i == 6 || i == 8 || i == 10)
             *out++ = '-';
         *out++ = hex_digits[bytes[i] >> 4];
@@ -53,6 +52,24 @@ const char *random_uuid(char text[UUID_BYTES])
     }
     *out = '\0';
     return text;
+}
+
+const char *random_uuid(char text[UUID_BYTES])
+{
+    unsigned char bytes[16];
+
+    random_bytes(bytes, sizeof(bytes));
+    return format_uuid(bytes, text);
+}
+
+const char *random_pool_uuid(struct random_pool *pool, char text[UUID_BYTES])
+{
+    if (pool->left < 16) {
+        random_bytes(pool->bytes, sizeof(pool->bytes));
+        pool->left = sizeof(pool->bytes);
+    }
+    pool->left -= 16;
+    return format_uuid(pool->bytes + pool->left, text);
 }
 
 void prng_init(struct prng *prng, uint64_t seed)

@@ -45,6 +45,22 @@ static void test_uuid_has_the_form_of_version_four(void **state)
     }
 }
 
+static void test_pool_never_hands_out_the_same_identifier_twice(void **state)
+{
+    enum { COUNT = 300 }; /* several portions of the pool */
+    static char texts[COUNT][UUID_BYTES];
+    struct random_pool pool = {0};
+    (void)state;
+
+    for (size_t i = 0; i < COUNT; i++) {
+        random_pool_uuid(&pool, texts[i]);
+        assert_int_equal(strlen(texts[i]), 36);
+        assert_int_equal(texts[i][14], '4');
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(texts[i], texts[k]);
+    }
+}
+
 static void test_hex_has_exactly_the_length_asked_for(void **state)
 {
     char text[202];
@@ -121,6 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bytes_fill_any_length_and_no_more),
         cmocka_unit_test(test_uuid_has_the_form_of_version_four),
+        cmocka_unit_test(test_pool_never_hands_out_the_same_identifier_twice),
         cmocka_unit_test(test_hex_has_exactly_the_length_asked_for),
         cmocka_unit_test(test_sequence_is_the_published_one),
         cmocka_unit_test(test_same_seed_gives_the_same_sequence),
