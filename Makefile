@@ -31,7 +31,7 @@ check: ## install what is missing, build, and run every test
 
 lint: ## check the form and run the static analysers
 	@scripts/install-packages build check lint
-	@scripts/check format tidy shell
+	@scripts/check format shell tidy
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (default 60) on top of its corpus
 	@scripts/install-packages build check lint
