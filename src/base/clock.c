@@ -49,6 +49,11 @@ const char *clock_format_lambda(int64_t wall_ns, char text[CLOCK_ISO_BYTES])
     return format(wall_ns, "%Y-%m-%dT%H:%M:%S", "+0000", text);
 }
 
+const char *clock_format_lambda_seconds(int64_t wall_ns, char text[CLOCK_ISO_BYTES])
+{
+    return format(wall_ns, "%Y-%m-%dT%H:%M:%S+0000", NULL, text);
+}
+
 const char *clock_format_iso(int64_t wall_ns, char text[CLOCK_ISO_BYTES])
 {
     return format(wall_ns, "%Y-%m-%dT%H:%M:%S", "Z", text);

@@ -21,6 +21,8 @@ enum { CLOCK_ISO_BYTES = 32 };
 
 /* "2026-01-02T03:04:05.678+0000", the form of LastModified in Lambda's answers (recorded). Returns `text`. */
 const char *clock_format_lambda(int64_t wall_ns, char text[CLOCK_ISO_BYTES]);
+/* "2026-01-02T03:04:05+0000", the form in which it gives whole seconds. Returns `text`. */
+const char *clock_format_lambda_seconds(int64_t wall_ns, char text[CLOCK_ISO_BYTES]);
 /* "2026-01-02T03:04:05.678Z". Returns `text`. */
 const char *clock_format_iso(int64_t wall_ns, char text[CLOCK_ISO_BYTES]);
 /* "20260102T030405Z", the form of X-Amz-Date. Returns `text`. */
