@@ -68,6 +68,11 @@ bool catalog_resolve(const struct catalog_function *function, struct span qualif
     return true;
 }
 
+const struct catalog_provisioned *catalog_target_provisioned(const struct catalog_target *target)
+{
+    return target->alias ? &target->alias->provisioned : &target->version->provisioned;
+}
+
 /* Equal but for the members that publishing and updating change by themselves. */
 static bool is_same_publication(const json_t *latest, const json_t *published)
 {
@@ -115,6 +120,15 @@ bool catalog_is_settling(const struct catalog_function *function)
 size_t catalog_function_count(const struct catalog *catalog)
 {
     return catalog->function_count;
+}
+
+void scope_count_function(struct catalog_scope *scope, const struct catalog_function *function, int sign)
+{
+    uint64_t reserved = function->has_reserved ? function->reserved : 0;
+    uint64_t provisioned = function->has_reserved ? 0 : function->provisioned_total;
+
+    scope->reserved_total += sign > 0 ? reserved : -reserved;
+    scope->provisioned_total += sign > 0 ? provisioned : -provisioned;
 }
 
 /* --- entries --- */

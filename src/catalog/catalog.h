@@ -33,9 +33,10 @@ struct catalog_scope;
 struct catalog_function;
 
 enum {
-    CATALOG_FORMAT = 1,        /* of the documents; a newer one is refused at load */
-    CATALOG_SHA256_HEX = 65,   /* with NUL */
-    CATALOG_VERSION_BYTES = 21 /* "$LATEST" or decimal digits, with NUL */
+    CATALOG_FORMAT = 1,         /* of the documents; a newer one is refused at load */
+    CATALOG_SHA256_HEX = 65,    /* with NUL */
+    CATALOG_VERSION_BYTES = 21, /* "$LATEST" or decimal digits, with NUL */
+    CATALOG_TIME_BYTES = 32     /* a time as the API shows it, with NUL */
 };
 
 struct catalog_variable {
@@ -73,6 +74,12 @@ struct catalog_version_config {
 enum catalog_state { CATALOG_PENDING, CATALOG_ACTIVE };
 enum catalog_update { CATALOG_UPDATE_NONE, CATALOG_UPDATE_IN_PROGRESS, CATALOG_UPDATE_SUCCESSFUL };
 
+/* Provisioned concurrency of a version or an alias, as it was asked for. */
+struct catalog_provisioned {
+    unsigned requested; /* 0: there is none */
+    char last_modified[CATALOG_TIME_BYTES];
+};
+
 struct catalog_version {
     struct catalog_function *function;
     const char *number; /* "$LATEST" or digits */
@@ -83,8 +90,9 @@ struct catalog_version {
     struct catalog_version_config *config;
     /* What invokes run: NULL while Pending, the one before while an update of $LATEST is InProgress. */
     struct catalog_version_config *active;
-    unsigned alias_references; /* aliases that point here, as either part */
-    void *attachment;          /* the frontend's, NULL at first; not touched here */
+    struct catalog_provisioned provisioned; /* its own; never of $LATEST */
+    unsigned alias_references;              /* aliases that point here, as either part */
+    void *attachment;                       /* the frontend's, NULL at first; not touched here */
 };
 
 struct catalog_alias {
@@ -95,7 +103,8 @@ struct catalog_alias {
     struct catalog_version *version;
     struct catalog_version *additional; /* NULL without RoutingConfig */
     double additional_weight;           /* 0.0 to 1.0: the share of `additional` */
-    void *attachment;                   /* the frontend's */
+    struct catalog_provisioned provisioned;
+    void *attachment; /* the frontend's */
 };
 
 struct catalog_function {
@@ -107,26 +116,35 @@ struct catalog_function {
     struct table aliases;  /* by name: struct catalog_alias */
     uint64_t next_version; /* the number the next publication gets; never goes down */
     bool has_reserved;
-    unsigned reserved;  /* meaningless unless has_reserved */
-    const json_t *tags; /* object of strings, never NULL */
-    void *attachment;   /* the frontend's */
+    unsigned reserved;          /* meaningless unless has_reserved */
+    uint64_t provisioned_total; /* sum over its versions and aliases */
+    const json_t *tags;         /* object of strings, never NULL */
+    void *attachment;           /* the frontend's */
+};
+
+/* What a qualifier means. */
+struct catalog_target {
+    struct catalog_version *version; /* what the qualifier names, or the alias' first version */
+    struct catalog_alias *alias;     /* NULL unless the qualifier is an alias */
 };
 
 /* One account in one Region. */
 struct catalog_scope {
     const char *account;
     const char *region;
-    struct table functions;  /* by name: struct catalog_function */
-    uint64_t reserved_total; /* sum over the functions */
-    uint64_t code_bytes;     /* sum of the packages' sizes over all versions */
-    void *attachment;        /* the frontend's */
+    struct table functions;     /* by name: struct catalog_function */
+    uint64_t reserved_total;    /* sum over the functions */
+    uint64_t provisioned_total; /* sum over the functions without reserved concurrency */
+    uint64_t code_bytes;        /* sum of the packages' sizes over all versions */
+    void *attachment;           /* the frontend's */
 };
 
 /*
  * Whoever must follow every change (the frontend). Called when a change is visible, in the order it was made; at load
- * once for everything there is: function created, $LATEST, versions, aliases, reserved concurrency. Deleting a function
- * first tells of its aliases and versions. The pointers given to the deletions die when the call returns. Members may
- * be NULL. Observers must not submit mutations from inside a call.
+ * once for everything there is: function created, $LATEST, versions, aliases, reserved and provisioned concurrency.
+ * Deleting a function first tells of its aliases and versions, and deleting one of these first of its provisioned
+ * concurrency. The pointers given to the deletions die when the call returns. Members may be NULL. Observers must not
+ * submit mutations from inside a call.
  */
 struct catalog_observer {
     void (*on_function_created)(struct catalog_function *function, void *context);
@@ -142,6 +160,9 @@ struct catalog_observer {
     void (*on_alias_deleted)(struct catalog_alias *alias, void *context);
     /* has_reserved and reserved hold the new value. */
     void (*on_reserved_set)(struct catalog_function *function, void *context);
+    /* The version or alias has it, or another count of it; also when the version is not Active yet. */
+    void (*on_provisioned_set)(const struct catalog_target *target, void *context);
+    void (*on_provisioned_deleted)(const struct catalog_target *target, void *context);
     void *context;
     struct list_link link;
 };
@@ -192,13 +213,11 @@ struct catalog_function *catalog_find_function(const struct catalog *catalog, st
 struct catalog_version *catalog_find_version(const struct catalog_function *function, struct span number);
 struct catalog_alias *catalog_find_alias(const struct catalog_function *function, struct span name);
 
-struct catalog_target {
-    struct catalog_version *version; /* what the qualifier names, or the alias' first version */
-    struct catalog_alias *alias;     /* NULL unless the qualifier is an alias */
-};
-
 /* Qualifier to version or alias: empty, "$LATEST", digits, or an alias' name. False when there is none. */
 bool catalog_resolve(const struct catalog_function *function, struct span qualifier, struct catalog_target *ret_target);
+
+/* The alias' own provisioned concurrency when the target is one, else the version's. */
+const struct catalog_provisioned *catalog_target_provisioned(const struct catalog_target *target);
 
 /*
  * The function's newest version, if publishing now would only repeat it: code and configuration of $LATEST are what
@@ -285,5 +304,11 @@ int catalog_change_set_alias(struct catalog_change *change, struct catalog_funct
 int catalog_change_delete_alias(struct catalog_change *change, struct catalog_alias *alias) MUST_USE;
 int catalog_change_set_reserved(struct catalog_change *change, struct catalog_function *function, bool has_reserved,
                                 unsigned reserved) MUST_USE;
+/*
+ * Provisioned concurrency of a version (not $LATEST) or of an alias, on which it stays through other settings. Alone in
+ * its change. 0 requested removes it.
+ */
+int catalog_change_set_provisioned(struct catalog_change *change, const struct catalog_target *target,
+                                   const struct catalog_provisioned *provisioned) MUST_USE;
 /* Replaces all tags. */
 int catalog_change_set_tags(struct catalog_change *change, struct catalog_function *function, json_t *tags) MUST_USE;

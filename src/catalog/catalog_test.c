@@ -75,6 +75,25 @@ static void on_reserved_set(struct catalog_function *function, void *context)
     note(context, "reserved", text);
 }
 
+static void note_provisioned(void *context, const char *what, const struct catalog_target *target)
+{
+    char text[64];
+
+    snprintf(text, sizeof(text), "%s=%u", target->alias ? target->alias->name : target->version->number,
+             catalog_target_provisioned(target)->requested);
+    note(context, what, text);
+}
+
+static void on_provisioned_set(const struct catalog_target *target, void *context)
+{
+    note_provisioned(context, "provisioned", target);
+}
+
+static void on_provisioned_deleted(const struct catalog_target *target, void *context)
+{
+    note_provisioned(context, "unprovisioned", target);
+}
+
 static void start_journal(struct fixture *fixture)
 {
     struct journal *journal = &fixture->journal;
@@ -89,6 +108,8 @@ static void start_journal(struct fixture *fixture)
         .on_alias_set = on_alias_set,
         .on_alias_deleted = on_alias_deleted,
         .on_reserved_set = on_reserved_set,
+        .on_provisioned_set = on_provisioned_set,
+        .on_provisioned_deleted = on_provisioned_deleted,
         .context = journal,
     };
     catalog_add_observer(fixture->world.catalog, &journal->observer);
@@ -147,6 +168,7 @@ struct step {
     struct code_package package;
     unsigned reserved;
     bool has_reserved;
+    unsigned provisioned;
     struct catalog_version *version;
     int *order; /* counts builds and ends, when not NULL */
     int built_at;
@@ -281,6 +303,16 @@ static int delete_function(struct step *step, struct catalog_change *change)
 static int set_reserved(struct step *step, struct catalog_change *change)
 {
     return catalog_change_set_reserved(change, find(step->fixture, step->name), step->has_reserved, step->reserved);
+}
+
+/* Of the version or alias in `text`. */
+static int set_provisioned(struct step *step, struct catalog_change *change)
+{
+    const struct catalog_provisioned provisioned = {step->provisioned, "2026-01-02T03:04:05+0000"};
+    struct catalog_target target;
+
+    assert_true(catalog_resolve(find(step->fixture, step->name), span_from(step->text), &target));
+    return catalog_change_set_provisioned(change, &target, &provisioned);
 }
 
 static int refuse(struct step *step, struct catalog_change *change)
@@ -612,6 +644,134 @@ static void test_reserved_concurrency_adds_up_over_functions(void **state)
     assert_journal(fixture, "reserved:5 reserved:0 reserved:3 reserved:-1 reserved:-1");
 }
 
+/* --- provisioned concurrency --- */
+
+static void provide(struct fixture *fixture, const char *qualifier, unsigned count)
+{
+    assert_int_equal(
+        run(fixture, (struct step){.edit = set_provisioned, .name = "f", .text = qualifier, .provisioned = count}), 0);
+}
+
+static void reserve(struct fixture *fixture, bool has_reserved, unsigned reserved)
+{
+    assert_int_equal(
+        run(fixture,
+            (struct step){.edit = set_reserved, .name = "f", .has_reserved = has_reserved, .reserved = reserved}),
+        0);
+}
+
+/* Function "f" with version 1 and alias "live" for it. */
+static void create_with_alias(struct fixture *fixture)
+{
+    create_function(fixture, "f", "1");
+    publish_version(fixture, "f");
+    assert_int_equal(run(fixture, (struct step){.edit = set_alias, .name = "f", .text = "live", .number = "1"}), 0);
+    assert_journal(fixture, "created:f latest:first published:1 alias:live");
+}
+
+static void test_provisioned_concurrency_adds_up(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct catalog_function *function;
+
+    create_with_alias(fixture);
+    function = find(fixture, "f");
+    provide(fixture, "1", 5);
+    provide(fixture, "live", 7);
+    provide(fixture, "1", 3);
+    assert_journal(fixture, "provisioned:1=5 provisioned:live=7 provisioned:1=3");
+    assert_int_equal(function->provisioned_total, 10);
+    assert_int_equal(function->scope->provisioned_total, 10);
+    reserve(fixture, true, 20);
+    assert_int_equal(function->scope->reserved_total, 20);
+    assert_int_equal(function->scope->provisioned_total, 0); /* within the reservation */
+    provide(fixture, "1", 4);
+    assert_int_equal(function->scope->provisioned_total, 0);
+    reserve(fixture, false, 0);
+    assert_int_equal(function->scope->reserved_total, 0);
+    assert_int_equal(function->scope->provisioned_total, 11);
+    provide(fixture, "1", 0);
+    provide(fixture, "1", 0);
+    assert_int_equal(function->scope->provisioned_total, 7);
+    assert_journal(fixture, "reserved:20 provisioned:1=4 reserved:-1 unprovisioned:1=0");
+}
+
+static void test_provisioned_concurrency_goes_with_its_alias_version_or_function(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct catalog_scope *scope;
+
+    create_with_alias(fixture);
+    scope = find(fixture, "f")->scope;
+    provide(fixture, "1", 5);
+    provide(fixture, "live", 7);
+    buffer_deinit(&fixture->journal.text);
+    assert_int_equal(run(fixture, (struct step){.edit = delete_alias, .name = "f", .text = "live"}), 0);
+    assert_journal(fixture, "unprovisioned:live=0 unalias:live");
+    assert_int_equal(scope->provisioned_total, 5);
+    assert_int_equal(run(fixture, (struct step){.edit = delete_version, .name = "f", .number = "1"}), 0);
+    assert_journal(fixture, "unprovisioned:1=0 unpublished:1");
+    assert_int_equal(scope->provisioned_total, 0);
+    publish_version(fixture, "f");
+    provide(fixture, "2", 6);
+    buffer_deinit(&fixture->journal.text);
+    assert_int_equal(run(fixture, (struct step){.edit = delete_function, .name = "f"}), 0);
+    assert_journal(fixture, "unprovisioned:2=0 unpublished:2 deleted:f");
+    assert_int_equal(scope->provisioned_total, 0);
+}
+
+static void test_provisioned_concurrency_is_there_after_a_restart_and_stays_through_edits(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct catalog_function *function;
+
+    create_with_alias(fixture);
+    publish_version(fixture, "f");
+    provide(fixture, "live", 7);
+    provide(fixture, "2", 2);
+    assert_int_equal(run(fixture, (struct step){.edit = set_alias, .name = "f", .text = "live", .number = "2"}), 0);
+    reserve(fixture, true, 9);
+    restart(fixture);
+    function = find(fixture, "f");
+    assert_int_equal(catalog_find_alias(function, SPAN("live"))->provisioned.requested, 7);
+    assert_string_equal(catalog_find_alias(function, SPAN("live"))->provisioned.last_modified,
+                        "2026-01-02T03:04:05+0000");
+    assert_int_equal(catalog_find_version(function, SPAN("2"))->provisioned.requested, 2);
+    assert_int_equal(catalog_find_version(function, SPAN("1"))->provisioned.requested, 0);
+    assert_int_equal(function->provisioned_total, 9);
+    assert_int_equal(function->scope->provisioned_total, 0);
+    assert_int_equal(function->scope->reserved_total, 9);
+    assert_non_null(buffer_terminate(&fixture->journal.text));
+    assert_non_null(strstr(fixture->journal.text.data, "alias:live reserved:9 provisioned:2=2 provisioned:live=7"));
+    buffer_deinit(&fixture->journal.text);
+    provide(fixture, "live", 0);
+    restart(fixture);
+    assert_int_equal(find(fixture, "f")->provisioned_total, 2);
+}
+
+static void test_document_with_broken_provisioned_concurrency_is_refused(void **state)
+{
+    static const char *const bad[] = {
+        "{\"requested\":0,\"modified\":\"now\"}",
+        "{\"requested\":1}",
+        "{\"requested\":\"1\",\"modified\":\"now\"}",
+        "{\"requested\":1,\"modified\":\"0123456789012345678901234567890123456789\"}",
+        "7",
+    };
+    (void)state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        json_t *document = json_pack("{s:s, s:s, s:s}", "version", "1", "description", "", "revision", "r");
+        struct document_alias alias;
+
+        assert_int_equal(document_read_alias(document, &alias), 0);
+        assert_int_equal(alias.provisioned.requested, 0);
+        json_object_set_new(document, "provisioned", json_loads(bad[i], JSON_DECODE_ANY, NULL));
+        assert_int_equal(document_read_alias(document, &alias), -EPROTO);
+        json_decref(document);
+    }
+}
+
 /* --- restart --- */
 
 static void test_everything_is_there_after_a_restart(void **state)
@@ -846,6 +1006,8 @@ static void test_failed_commit_changes_nothing(void **state)
     assert_int_equal(run(fixture, (struct step){.edit = publish, .name = "f"}), -EAGAIN);
     assert_int_equal(run(fixture, (struct step){.edit = set_alias, .name = "f", .text = "live", .number = "1"}),
                      -EAGAIN);
+    assert_int_equal(run(fixture, (struct step){.edit = set_provisioned, .name = "f", .text = "1", .provisioned = 1}),
+                     -EAGAIN);
     assert_int_equal(run(fixture, (struct step){.edit = delete_version, .name = "f", .number = "1"}), -EAGAIN);
     assert_int_equal(run(fixture, (struct step){.edit = delete_function, .name = "f"}), -EAGAIN);
     assert_int_equal(
@@ -860,6 +1022,7 @@ static void test_failed_commit_changes_nothing(void **state)
     assert_int_equal(function->aliases.count, 0);
     assert_int_equal(function->next_version, 2);
     assert_false(function->has_reserved);
+    assert_int_equal(function->provisioned_total, 0);
     assert_null(find(fixture, "g"));
     assert_false(testing_has_package(&fixture->world, other.sha256));
 }
@@ -905,6 +1068,11 @@ static void test_running_out_of_memory_refuses_one_change(void **state)
     check_edit_survives_exhaustion(fixture, (struct step){.edit = publish, .name = "f", .text = "first"});
     check_edit_survives_exhaustion(fixture,
                                    (struct step){.edit = set_alias, .name = "f", .text = "live", .number = "1"});
+    check_edit_survives_exhaustion(
+        fixture, (struct step){.edit = set_provisioned, .name = "f", .text = "live", .provisioned = 3});
+    check_edit_survives_exhaustion(fixture,
+                                   (struct step){.edit = set_provisioned, .name = "f", .text = "1", .provisioned = 3});
+    assert_int_equal(find(fixture, "f")->provisioned_total, 6);
     assert_int_equal(find(fixture, "f")->versions.count, 1);
 }
 
@@ -926,6 +1094,10 @@ int main(void)
         TEST(test_alias_counts_its_references),
         TEST(test_qualifiers_resolve_to_versions_and_aliases),
         TEST(test_reserved_concurrency_adds_up_over_functions),
+        TEST(test_provisioned_concurrency_adds_up),
+        TEST(test_provisioned_concurrency_goes_with_its_alias_version_or_function),
+        TEST(test_provisioned_concurrency_is_there_after_a_restart_and_stays_through_edits),
+        TEST(test_document_with_broken_provisioned_concurrency_is_refused),
         TEST(test_everything_is_there_after_a_restart),
         TEST(test_unsettled_function_settles_after_a_crash),
         TEST(test_documents_of_a_newer_format_are_refused),

@@ -48,6 +48,8 @@ struct catalog_change {
     char *alias_revision_id;           /* owned until applied */
     struct catalog_alias_settings alias_settings;
     struct catalog_alias *deleted_alias;
+    struct catalog_target provisioned_target; /* version NULL: not this edit */
+    struct catalog_provisioned provisioned;
 };
 
 static struct catalog_change *change_free(struct catalog_change *change)
@@ -132,7 +134,7 @@ static void cleanup_buffer(struct buffer *buffer)
 }
 
 static int put_version(struct catalog_change *change, const struct catalog_version *version,
-                       const struct version_state *state)
+                       const struct version_state *state, const struct catalog_provisioned *provisioned)
 {
     const struct catalog_version_config *config = state->config;
     struct document_version document = {
@@ -142,6 +144,7 @@ static int put_version(struct catalog_change *change, const struct catalog_versi
         .code_sha256 = span_from(config->code_sha256),
         .code_bytes = config->code_bytes,
         .source_description = version_entry_of((struct catalog_version *)version)->source_description,
+        .provisioned = *provisioned,
         .configuration = (json_t *)config->document,
     };
     CLEANUP(cleanup_buffer) struct buffer key = BUFFER_INIT;
@@ -168,25 +171,54 @@ static int put_function(struct catalog_change *change)
     return store_batch_put(change->batch, DOCUMENT_FUNCTIONS, buffer_span(&key), STORE_ANY, buffer_span(&bytes));
 }
 
-static int put_alias(struct catalog_change *change)
+static int put_alias(struct catalog_change *change, const struct catalog_alias *alias,
+                     const struct document_alias *document)
+{
+    CLEANUP(cleanup_buffer) struct buffer key = BUFFER_INIT;
+    CLEANUP(cleanup_buffer) struct buffer bytes = BUFFER_INIT;
+    int r = document_alias_key(alias->function, alias->name, &key);
+
+    if (r == 0)
+        r = document_write_alias(document, &bytes);
+    if (r < 0)
+        return r;
+    return store_batch_put(change->batch, DOCUMENT_ALIASES, buffer_span(&key), STORE_ANY, buffer_span(&bytes));
+}
+
+static int put_alias_settings(struct catalog_change *change)
 {
     const struct catalog_alias_settings *settings = &change->alias_settings;
-    struct document_alias document = {
+    const struct document_alias document = {
         .version = settings->version->number,
         .description = change->alias_description,
         .revision_id = change->alias_revision_id,
         .additional = settings->additional ? settings->additional->number : NULL,
         .weight = settings->additional_weight,
+        .provisioned = change->alias->provisioned,
     };
-    CLEANUP(cleanup_buffer) struct buffer key = BUFFER_INIT;
-    CLEANUP(cleanup_buffer) struct buffer bytes = BUFFER_INIT;
-    int r = document_alias_key(change->alias->function, change->alias->name, &key);
 
-    if (r == 0)
-        r = document_write_alias(&document, &bytes);
-    if (r < 0)
-        return r;
-    return store_batch_put(change->batch, DOCUMENT_ALIASES, buffer_span(&key), STORE_ANY, buffer_span(&bytes));
+    return put_alias(change, change->alias, &document);
+}
+
+static int put_alias_provisioned(struct catalog_change *change, const struct catalog_alias *alias)
+{
+    const struct document_alias document = {
+        .version = alias->version->number,
+        .description = alias->description,
+        .revision_id = alias->revision_id,
+        .additional = alias->additional ? alias->additional->number : NULL,
+        .weight = alias->additional_weight,
+        .provisioned = change->provisioned,
+    };
+
+    return put_alias(change, alias, &document);
+}
+
+static int put_version_provisioned(struct catalog_change *change, struct catalog_version *version)
+{
+    const struct version_state as_is = {version, version->config, version->state, version->update};
+
+    return put_version(change, version, &as_is, &change->provisioned);
 }
 
 static int delete_document(struct catalog_change *change, struct span collection,
@@ -236,7 +268,7 @@ static int add_state(struct catalog_change *change, const struct version_state *
     }
     change->states = states;
     change->states[change->state_count++] = *state;
-    return put_version(change, state->version, state);
+    return put_version(change, state->version, state, &state->version->provisioned);
 }
 
 static struct version_state *find_state(const struct catalog_change *change, const struct catalog_version *version)
@@ -329,7 +361,7 @@ static int fill_published(struct catalog_change *change, struct version_entry *e
     state.config = version->config;
     state.state = version->state;
     state.update = version->update;
-    return put_version(change, version, &state);
+    return put_version(change, version, &state, &version->provisioned);
 }
 
 int catalog_change_publish(struct catalog_change *change, struct catalog_function *function, const char *description,
@@ -414,7 +446,7 @@ int catalog_change_set_alias(struct catalog_change *change, struct catalog_funct
     change->alias_settings = *settings;
     change->alias_settings.name = NULL;
     change->alias_settings.description = NULL;
-    return put_alias(change);
+    return put_alias_settings(change);
 }
 
 int catalog_change_delete_alias(struct catalog_change *change, struct catalog_alias *alias)
@@ -433,6 +465,18 @@ int catalog_change_set_reserved(struct catalog_change *change, struct catalog_fu
     change->facts.reserved = has_reserved ? reserved : 0;
     change->facts_changed = true;
     return 0;
+}
+
+int catalog_change_set_provisioned(struct catalog_change *change, const struct catalog_target *target,
+                                   const struct catalog_provisioned *provisioned)
+{
+    assert(!change->function && !(target->version->is_latest && !target->alias));
+    change_take_function(change, target->version->function);
+    change->provisioned_target = *target;
+    change->provisioned = *provisioned;
+    if (target->alias)
+        return put_alias_provisioned(change, target->alias);
+    return put_version_provisioned(change, target->version);
 }
 
 int catalog_change_set_tags(struct catalog_change *change, struct catalog_function *function, json_t *tags)
@@ -475,11 +519,11 @@ static void apply_facts(struct catalog_change *change)
     bool reserved_changed =
         function->has_reserved != change->facts.has_reserved || function->reserved != change->facts.reserved;
 
-    scope->reserved_total += change->facts.reserved;
-    scope->reserved_total -= function->reserved;
+    scope_count_function(scope, function, -1);
     function->next_version = change->facts.next_version;
     function->has_reserved = change->facts.has_reserved;
     function->reserved = change->facts.reserved;
+    scope_count_function(scope, function, 1);
     json_decref((json_t *)function->tags);
     function->tags = TAKE_PTR(change->facts.tags);
     if (reserved_changed)
@@ -553,8 +597,41 @@ static void apply_alias(struct catalog_change *change)
     CATALOG_NOTIFY(change->catalog, on_alias_set, alias);
 }
 
+static void set_provisioned(const struct catalog_target *target, const struct catalog_provisioned *provisioned)
+{
+    struct catalog_function *function = target->version->function;
+    struct catalog_provisioned *place = target->alias ? &target->alias->provisioned : &target->version->provisioned;
+
+    scope_count_function(function->scope, function, -1);
+    function->provisioned_total += provisioned->requested;
+    function->provisioned_total -= place->requested;
+    *place = *provisioned;
+    scope_count_function(function->scope, function, 1);
+}
+
+static void remove_provisioned(struct catalog *catalog, const struct catalog_target *target)
+{
+    if (!catalog_target_provisioned(target)->requested)
+        return;
+    set_provisioned(target, &(struct catalog_provisioned){0});
+    CATALOG_NOTIFY(catalog, on_provisioned_deleted, target);
+}
+
+static void apply_provisioned(struct catalog_change *change)
+{
+    const struct catalog_target *target = &change->provisioned_target;
+
+    if (!change->provisioned.requested) {
+        remove_provisioned(change->catalog, target);
+        return;
+    }
+    set_provisioned(target, &change->provisioned);
+    CATALOG_NOTIFY(change->catalog, on_provisioned_set, target);
+}
+
 static void remove_alias(struct catalog *catalog, struct catalog_alias *alias)
 {
+    remove_provisioned(catalog, &(struct catalog_target){alias->version, alias});
     table_remove(&alias->function->aliases, span_from(alias->name));
     alias_count_references(alias, -1);
     CATALOG_NOTIFY(catalog, on_alias_deleted, alias);
@@ -563,6 +640,7 @@ static void remove_alias(struct catalog *catalog, struct catalog_alias *alias)
 
 static void remove_version(struct catalog_change *change, struct catalog_version *version)
 {
+    remove_provisioned(change->catalog, &(struct catalog_target){.version = version});
     table_remove(&version->function->versions, span_from(version->number));
     change->scope->scope.code_bytes -= config_bytes(version->config);
     CATALOG_NOTIFY(change->catalog, on_version_deleted, version);
@@ -582,7 +660,7 @@ static void apply_deletion(struct catalog_change *change)
     TABLE_FOREACH (item, &function->versions)
         remove_version(change, item->value);
     scope->code_bytes -= config_bytes(function->latest->config);
-    scope->reserved_total -= function->reserved;
+    scope_count_function(scope, function, -1);
     CATALOG_NOTIFY(change->catalog, on_function_deleted, function);
     function_entry_free(entry);
 }
@@ -611,6 +689,8 @@ static void change_apply(struct catalog_change *change)
         remove_alias(change->catalog, change->deleted_alias);
     if (change->deleted_version)
         remove_version(change, change->deleted_version);
+    if (change->provisioned_target.version)
+        apply_provisioned(change);
 }
 
 /* --- settling --- */

@@ -77,26 +77,47 @@ int document_write_function(const struct function_facts *facts, struct buffer *b
                           bytes);
 }
 
+/* NULL through ret_member when there is none. */
+static int make_provisioned(const struct catalog_provisioned *provisioned, json_t **ret_member)
+{
+    *ret_member = NULL;
+    if (!provisioned->requested)
+        return 0;
+    *ret_member = json_pack("{s:I, s:s}", "requested", (json_int_t)provisioned->requested, "modified",
+                            provisioned->last_modified);
+    return *ret_member ? 0 : -ENOMEM;
+}
+
 int document_write_version(const struct document_version *version, struct buffer *bytes)
 {
-    return write_document(json_pack("{s:i, s:s, s:s, s:s, s:s%, s:I, s:s*, s:O}", "format", CATALOG_FORMAT, "state",
-                                    state_names[version->state], "update", update_names[version->update], "revision",
-                                    version->revision_id, "code", version->code_sha256.data,
+    json_t *provisioned;
+    int r = make_provisioned(&version->provisioned, &provisioned);
+
+    if (r < 0)
+        return r;
+    return write_document(json_pack("{s:i, s:s, s:s, s:s, s:s%, s:I, s:s*, s:o*, s:O}", "format", CATALOG_FORMAT,
+                                    "state", state_names[version->state], "update", update_names[version->update],
+                                    "revision", version->revision_id, "code", version->code_sha256.data,
                                     version->code_sha256.length, "code_bytes", (json_int_t)version->code_bytes,
-                                    "source_description", version->source_description, "configuration",
-                                    version->configuration),
+                                    "source_description", version->source_description, "provisioned", provisioned,
+                                    "configuration", version->configuration),
                           bytes);
 }
 
 int document_write_alias(const struct document_alias *alias, struct buffer *bytes)
 {
     json_t *weight = alias->additional ? json_real(alias->weight) : NULL;
+    json_t *provisioned;
 
     if (alias->additional && !weight)
         return -ENOMEM;
-    return write_document(json_pack("{s:i, s:s, s:s, s:s, s:s*, s:o*}", "format", CATALOG_FORMAT, "version",
+    if (make_provisioned(&alias->provisioned, &provisioned) < 0) {
+        json_decref(weight);
+        return -ENOMEM;
+    }
+    return write_document(json_pack("{s:i, s:s, s:s, s:s, s:s*, s:o*, s:o*}", "format", CATALOG_FORMAT, "version",
                                     alias->version, "description", alias->description, "revision", alias->revision_id,
-                                    "additional", alias->additional, "weight", weight),
+                                    "additional", alias->additional, "weight", weight, "provisioned", provisioned),
                           bytes);
 }
 
@@ -158,6 +179,21 @@ static int read_name(json_t *document, const char *member, const char *const *na
     return -EPROTO;
 }
 
+static int read_provisioned(json_t *document, struct catalog_provisioned *ret_provisioned)
+{
+    json_t *member = json_object_get(document, "provisioned");
+    json_int_t requested = json_integer_value(json_object_get(member, "requested"));
+    const char *modified = json_string_value(json_object_get(member, "modified"));
+
+    if (!member)
+        return 0;
+    if (requested < 1 || requested > INT32_MAX || !modified || strlen(modified) >= CATALOG_TIME_BYTES)
+        return -EPROTO;
+    ret_provisioned->requested = (unsigned)requested;
+    snprintf(ret_provisioned->last_modified, CATALOG_TIME_BYTES, "%s", modified);
+    return 0;
+}
+
 int document_read_version(json_t *document, struct document_version *ret_version)
 {
     int state = read_name(document, "state", state_names, ARRAY_SIZE(state_names));
@@ -176,6 +212,8 @@ int document_read_version(json_t *document, struct document_version *ret_version
     version.state = (enum catalog_state)state;
     version.update = (enum catalog_update)update;
     version.code_bytes = (uint64_t)json_integer_value(code_bytes);
+    if (read_provisioned(document, &version.provisioned) < 0)
+        return -EPROTO;
     *ret_version = version;
     return 0;
 }
@@ -191,6 +229,8 @@ int document_read_alias(json_t *document, struct document_alias *ret_alias)
     };
 
     if (!alias.version || !alias.description || !alias.revision_id || !(alias.weight >= 0.0 && alias.weight <= 1.0))
+        return -EPROTO;
+    if (read_provisioned(document, &alias.provisioned) < 0)
         return -EPROTO;
     *ret_alias = alias;
     return 0;

@@ -3,8 +3,11 @@
  *
  *   functions  ACCOUNT/REGION/NAME          {"format", "next_version", "reserved"?, "tags"}
  *   versions   ACCOUNT/REGION/NAME/NUMBER   {"format", "state", "update", "revision", "code", "code_bytes",
- *                                            "source_description"?, "configuration"}
- *   aliases    ACCOUNT/REGION/NAME/ALIAS    {"format", "version", "description", "revision", "additional"?, "weight"?}
+ *                                            "source_description"?, "provisioned"?, "configuration"}
+ *   aliases    ACCOUNT/REGION/NAME/ALIAS    {"format", "version", "description", "revision", "additional"?, "weight"?,
+ *                                            "provisioned"?}
+ *
+ * where "provisioned" is {"requested", "modified"}.
  *
  * Numbers are padded with zeros in keys, so that the order of keys is the order of publication. A function is what has
  * all of its documents; they change together in one batch.
@@ -40,7 +43,8 @@ struct document_version {
     struct span code_sha256;
     uint64_t code_bytes;
     const char *source_description; /* NULL: none */
-    json_t *configuration;          /* borrowed from the parsed document */
+    struct catalog_provisioned provisioned;
+    json_t *configuration; /* borrowed from the parsed document */
 };
 
 struct document_alias {
@@ -49,6 +53,7 @@ struct document_alias {
     const char *revision_id;
     const char *additional; /* NULL: none */
     double weight;
+    struct catalog_provisioned provisioned;
 };
 
 /* Append the bytes to an empty buffer. 0 or -ENOMEM. */

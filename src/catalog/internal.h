@@ -79,6 +79,8 @@ void version_forget_configs(struct catalog_version *version);
 void cleanup_function_entry(struct function_entry **entry);
 void cleanup_version_entry(struct version_entry **entry);
 void cleanup_alias_entry(struct alias_entry **entry);
+/* Adds what the function has set aside to its scope's totals (sign 1), or takes it out (-1). */
+void scope_count_function(struct catalog_scope *scope, const struct catalog_function *function, int sign);
 
 static inline struct version_entry *version_entry_of(struct catalog_version *version)
 {

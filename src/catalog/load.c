@@ -57,11 +57,18 @@ static int on_function(const struct store_document *stored, void *context)
     r = table_add(&scope->scope.functions, span_from(entry->function.name), &entry->function);
     if (r < 0)
         return r;
-    if (entry->function.has_reserved)
-        scope->scope.reserved_total += entry->function.reserved;
+    scope_count_function(&scope->scope, &entry->function, 1);
     loading->catalog->function_count++;
     entry = NULL;
     return 0;
+}
+
+/* Counts what a version or an alias of the function brings. */
+static void count_provisioned(struct catalog_function *function, const struct catalog_provisioned *provisioned)
+{
+    scope_count_function(function->scope, function, -1);
+    function->provisioned_total += provisioned->requested;
+    scope_count_function(function->scope, function, 1);
 }
 
 /* A configuration for the version as stored; the version takes the reference. */
@@ -81,6 +88,7 @@ static int fill_version(struct catalog *catalog, struct version_entry *entry, co
         return r;
     entry->version.state = facts->state;
     entry->version.update = facts->update;
+    entry->version.provisioned = facts->provisioned;
     /* What $LATEST was before an unfinished update is not known any more: the new one is in force at once. */
     if (facts->state == CATALOG_ACTIVE)
         entry->version.active = catalog_version_config_ref(entry->version.config);
@@ -130,6 +138,7 @@ static int on_version(const struct store_document *stored, void *context)
             return r;
         made = NULL;
     }
+    count_provisioned(function, &entry->version.provisioned);
     return 0;
 }
 
@@ -145,6 +154,7 @@ static int fill_alias(struct alias_entry *entry, const struct document_alias *fa
     if (facts->additional)
         entry->alias.additional = catalog_find_version(function, span_from(facts->additional));
     entry->alias.additional_weight = facts->weight;
+    entry->alias.provisioned = facts->provisioned;
     if (!entry->alias.version || (facts->additional && !entry->alias.additional))
         return -EPROTO;
     return 0;
@@ -180,8 +190,15 @@ static int on_alias(const struct store_document *stored, void *context)
     entry->alias.version->alias_references++;
     if (entry->alias.additional)
         entry->alias.additional->alias_references++;
+    count_provisioned(function, &entry->alias.provisioned);
     entry = NULL;
     return 0;
+}
+
+static void announce_provisioned(struct catalog *catalog, const struct catalog_target *target)
+{
+    if (catalog_target_provisioned(target)->requested)
+        CATALOG_NOTIFY(catalog, on_provisioned_set, target);
 }
 
 static void announce_function(struct catalog *catalog, struct catalog_function *function)
@@ -198,6 +215,12 @@ static void announce_function(struct catalog *catalog, struct catalog_function *
         CATALOG_NOTIFY(catalog, on_alias_set, item->value);
     if (function->has_reserved)
         CATALOG_NOTIFY(catalog, on_reserved_set, function);
+    TABLE_FOREACH (item, &function->versions)
+        announce_provisioned(catalog, &(struct catalog_target){.version = item->value});
+    TABLE_FOREACH (item, &function->aliases) {
+        struct catalog_alias *alias = item->value;
+        announce_provisioned(catalog, &(struct catalog_target){alias->version, alias});
+    }
 }
 
 static int announce(struct catalog *catalog, struct fault *fault)
