@@ -257,10 +257,26 @@ static void work_ahead(struct server *server)
 
 /* ---- create ---- */
 
+/*
+ * Dying takes CPU time too: a thousand processes on the share of 128 MB would take half a minute to go. A limit that
+ * stays only makes them slower, so failures are nothing.
+ */
+static void lift_cpu_limit(struct server *server, const struct sandbox *sandbox)
+{
+    struct cgroup_limits limits = sandbox->limits;
+    struct fault fault;
+
+    limits.cpu_unlimited = true;
+    if (!sandbox->limits.cpu_unlimited)
+        (void)!cgroup_apply_cpu(&server->host.cgroups, sandbox->name, &limits, &fault);
+}
+
 static void end_sandbox(struct server *server, struct sandbox *sandbox)
 {
     if (sandbox->state >= SANDBOX_DYING)
         return;
+    if (sandbox->state == SANDBOX_LIVE)
+        lift_cpu_limit(server, sandbox);
     sandbox_kill(sandbox);
     if (sandbox->state == SANDBOX_SHELL)
         server->spare_count--;
@@ -302,11 +318,10 @@ static void forward(struct server *server, struct sandbox *sandbox, size_t lengt
         end_sandbox(server, sandbox);
 }
 
-static void limit_cpu(struct server *server, struct sandbox *sandbox)
+static void apply_cpu_limit(struct server *server, struct sandbox *sandbox)
 {
     struct fault fault;
 
-    sandbox->limits.cpu_unlimited = false;
     if (cgroup_apply_cpu(&server->host.cgroups, sandbox->name, &sandbox->limits, &fault) < 0)
         end_sandbox(server, sandbox);
 }
@@ -332,6 +347,7 @@ static void on_request(struct server *server, const struct message_header *heade
         forward(server, sandbox, length);
         break;
     case MESSAGE_RESET:
+        lift_cpu_limit(server, sandbox);
         sandbox_thaw(&server->host, sandbox);
         forward(server, sandbox, length);
         break;
@@ -339,7 +355,8 @@ static void on_request(struct server *server, const struct message_header *heade
         forward(server, sandbox, length);
         break;
     case MESSAGE_LIMIT_CPU:
-        limit_cpu(server, sandbox);
+        sandbox->limits.cpu_unlimited = false;
+        apply_cpu_limit(server, sandbox);
         break;
     case MESSAGE_KILL:
         end_sandbox(server, sandbox);
@@ -446,6 +463,13 @@ static void on_process_exit(struct server *server, struct sandbox *sandbox, uint
     send_to_daemon(server, message_encode_exit(sandbox->id, run, &exit, server->reply), NULL, 0);
 }
 
+static void on_reset_done(struct server *server, struct sandbox *sandbox)
+{
+    if (!sandbox->limits.cpu_unlimited)
+        apply_cpu_limit(server, sandbox);
+    send_simple(server, MESSAGE_RESET_DONE, sandbox->id);
+}
+
 /* One message from init, which runs beside the function's code and is believed only about itself. */
 static void on_init_message(struct server *server, struct sandbox *sandbox, size_t length, struct message_fds *fds)
 {
@@ -461,7 +485,7 @@ static void on_init_message(struct server *server, struct sandbox *sandbox, size
     else if (header.type == MESSAGE_EXIT && sandbox->announced)
         on_process_exit(server, sandbox, header.run, &reader);
     else if (header.type == MESSAGE_RESET_DONE && sandbox->announced)
-        send_simple(server, MESSAGE_RESET_DONE, sandbox->id);
+        on_reset_done(server, sandbox);
 }
 
 static void on_init(struct server *server, struct sandbox *sandbox)
