@@ -1,7 +1,6 @@
 #include "core/placement.h"
 
 #include <assert.h>
-#include <stdbool.h>
 
 struct placement {
     struct list workers; /* in order of their addition */
@@ -53,10 +52,17 @@ int placement_add_worker(struct placement *placement, const struct placement_wor
     return 0;
 }
 
+void placement_close_worker(struct placement_worker *worker)
+{
+    worker->closed = true;
+}
+
 static bool worker_has_room(const struct placement_worker *worker, int64_t memory_mib)
 {
     const struct placement_worker_config *config = &worker->config;
 
+    if (worker->closed)
+        return false;
     if (config->environments && worker->used_environments >= config->environments)
         return false;
     return !config->memory_mib || worker->used_memory_mib + memory_mib <= config->memory_mib;

@@ -8,6 +8,7 @@
 #include "base/list.h"
 #include "base/macros.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { PLACEMENT_ZONES = 8 };
@@ -26,6 +27,7 @@ struct placement_worker {
     struct placement_worker_config config;
     int64_t used_memory_mib;
     int64_t used_environments;
+    bool closed; /* takes nothing new */
     struct list_link link;
 };
 
@@ -46,6 +48,9 @@ struct placement *placement_free(struct placement *placement);
 /* -ENOMEM, or -EINVAL for a zone that does not exist. */
 int placement_add_worker(struct placement *placement, const struct placement_worker_config *config,
                          struct placement_worker **ret_worker) MUST_USE;
+
+/* Nothing new is placed on it from now on: it is being drained, or dead. What is there stays counted. */
+void placement_close_worker(struct placement_worker *worker);
 
 enum placement_outcome { PLACEMENT_PLACED, PLACEMENT_FULL };
 

@@ -144,6 +144,26 @@ static void test_the_least_loaded_worker_of_the_zone_is_taken(void **state)
     placement_free(placement);
 }
 
+static void test_a_closed_worker_takes_nothing_and_gives_back_what_it_has(void **state)
+{
+    struct placement *placement = new_placement();
+    struct placement_worker *closed = add(placement, 0, 0, 0), *open = add(placement, 0, 0, 1);
+    struct placement_spread spread = {0};
+    struct placement_lease a = {0}, b = {0}, c = {0};
+
+    (void)state;
+    assert_int_equal(placement_acquire(placement, &spread, 1, &a), PLACEMENT_PLACED);
+    assert_ptr_equal(a.worker, closed);
+    placement_close_worker(closed);
+    assert_int_equal(placement_acquire(placement, &spread, 1, &b), PLACEMENT_PLACED);
+    assert_ptr_equal(b.worker, open);
+    assert_int_equal(placement_acquire(placement, &spread, 1, &c), PLACEMENT_FULL);
+    placement_release(&spread, &a);
+    placement_release(&spread, &b);
+    assert_int_equal(closed->used_environments, 0);
+    placement_free(placement);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +175,7 @@ int main(void)
         cmocka_unit_test(test_versions_are_spread_over_zones),
         cmocka_unit_test(test_a_full_zone_is_passed_over),
         cmocka_unit_test(test_the_least_loaded_worker_of_the_zone_is_taken),
+        cmocka_unit_test(test_a_closed_worker_takes_nothing_and_gives_back_what_it_has),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
