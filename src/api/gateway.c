@@ -145,6 +145,21 @@ static int verify_caller(struct exchange *exchange, struct aws_error *error)
     return 0;
 }
 
+/* Open to everybody, as load balancers need it. */
+static bool is_health(const struct exchange *exchange)
+{
+    struct span method = http_request_method(exchange->http);
+
+    return span_equal(http_request_path(exchange->http), SPAN("/_kiln/health")) &&
+           (span_equal(method, SPAN("GET")) || span_equal(method, SPAN("HEAD")));
+}
+
+/* Whether the request has to be signed by a known key. */
+static bool needs_signature(const struct exchange *exchange)
+{
+    return exchange->gateway->verifier && !is_health(exchange) && !(exchange->route && exchange->route->anonymous);
+}
+
 /*
  * A look at the headers alone: a caller that names no known access key will be refused whatever its body is, so the
  * body need not be read.
@@ -156,7 +171,7 @@ static void turn_away_strangers(struct exchange *exchange)
     struct aws_error error = {0};
     struct arena *arena = http_request_arena(exchange->http);
 
-    if (!exchange->gateway->verifier || (exchange->route && exchange->route->anonymous))
+    if (!needs_signature(exchange))
         return;
     if (describe(exchange, &request) < 0 || sigv4_parse(&request, arena, &authorization) < 0)
         return;
@@ -229,14 +244,6 @@ static void start_invocation(struct exchange *exchange)
     exchange->invocation = lambda_invoke(exchange->gateway->frontend, &request);
 }
 
-static bool is_health(const struct exchange *exchange)
-{
-    struct span method = http_request_method(exchange->http);
-
-    return span_equal(http_request_path(exchange->http), SPAN("/_kiln/health")) &&
-           (span_equal(method, SPAN("GET")) || span_equal(method, SPAN("HEAD")));
-}
-
 /* --- the listener's callbacks --------------------------------------------------------------------------------------
  */
 
@@ -261,13 +268,12 @@ static void on_headers(struct http_request *http, void *context)
 
 static void on_request(struct http_request *http, void *context)
 {
-    struct gateway *gateway = context;
     struct exchange *exchange = http_request_context(http);
     struct aws_error error = {0};
     int r;
 
     if (!exchange) {
-        struct exchange fallback = {.gateway = gateway, .http = http};
+        struct exchange fallback = {.gateway = context, .http = http};
         respond_out_of_memory(&fallback);
         return;
     }
@@ -275,8 +281,7 @@ static void on_request(struct http_request *http, void *context)
         respond_health(exchange);
         return;
     }
-    r = gateway->verifier && !(exchange->route && exchange->route->anonymous) ? verify_caller(exchange, &error)
-                                                                              : read_caller(exchange);
+    r = needs_signature(exchange) ? verify_caller(exchange, &error) : read_caller(exchange);
     if (r < 0)
         respond_out_of_memory(exchange);
     else if (r > 0)
