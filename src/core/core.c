@@ -508,14 +508,23 @@ void core_environment_failed(struct core_environment *environment, int64_t now_n
     core_version_put(version);
 }
 
+static void retire(struct core_environment *environment, int64_t now_ns)
+{
+    if (environment->provided)
+        provisioning_let_go(environment, now_ns);
+    core_retire(environment);
+}
+
+void core_environment_retire(struct core_environment *environment, int64_t now_ns)
+{
+    retire(environment, now_ns);
+    core_cover(environment->version, false, now_ns);
+}
+
 void core_version_retire_environments(struct core_version *version, int64_t now_ns)
 {
-    LIST_FOREACH (link, &version->assignment.environments) {
-        struct core_environment *environment = core_environment_of(link);
-        if (environment->provided)
-            provisioning_let_go(environment, now_ns);
-        core_retire(environment);
-    }
+    LIST_FOREACH (link, &version->assignment.environments)
+        retire(core_environment_of(link), now_ns);
     core_cover(version, false, now_ns);
 }
 

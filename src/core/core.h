@@ -185,6 +185,11 @@ void core_environment_ready(struct core_environment *environment, bool ok, int64
 /* Has asked for its next event (or was reset): may serve again. Must be FINISHING. */
 void core_environment_free(struct core_environment *environment, int64_t now_ns);
 /*
+ * It is of no use any more, though it is not gone yet (its runtime died while it was idle): it stops as soon as it runs
+ * nothing (effect stop_environment), and what waited for it or was provisioned with it is made anew.
+ */
+void core_environment_retire(struct core_environment *environment, int64_t now_ns);
+/*
  * Ended, for whatever reason; the pointer is dead. Requests that waited for it get a replacement without being asked
  * again; PC is replaced. A request it was still running is DONE (the caller has answered or will).
  */

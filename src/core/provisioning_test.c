@@ -373,6 +373,43 @@ static void test_dead_environment_is_replaced_and_status_stays_ready(void **stat
     world_deinit(&shop.world);
 }
 
+static void test_retired_environment_stops_and_is_replaced(void **state)
+{
+    struct shop shop;
+
+    (void)state;
+    open_shop(&shop, NULL);
+    provision(&shop, shop.one, NULL, 3);
+    core_environment_retire(shop.world.started[1], shop.world.now_ns);
+    core_validate(shop.world.account);
+    assert_int_equal(shop.world.stops, 1);
+    assert_ptr_equal(world_last_stopped(&shop.world), shop.world.started[1]);
+    assert_state(of(shop.one, NULL), CORE_PROVISIONED_READY, 3, 2, 2);
+    assert_int_equal(counts(shop.one).idle_provisioned, 2);
+    run_for(&shop, 200 * NS_PER_MS);
+    assert_state(of(shop.one, NULL), CORE_PROVISIONED_READY, 3, 3, 3);
+    assert_int_equal(shop.world.starts, 4);
+    world_deinit(&shop.world);
+}
+
+static void test_busy_environment_that_is_retired_stops_after_its_request(void **state)
+{
+    struct world_request request = {0};
+    struct shop shop;
+
+    (void)state;
+    open_shop(&shop, NULL);
+    shop.world.automatic = false;
+    assert_int_equal(world_invoke(&shop.world, shop.one, &request), CORE_WAITING);
+    world_ready(&shop.world, world_last_started(&shop.world));
+    core_environment_retire(world_last_started(&shop.world), shop.world.now_ns);
+    core_validate(shop.world.account);
+    assert_int_equal(shop.world.stops, 0);
+    world_finish(&shop.world, &request);
+    assert_int_equal(shop.world.stops, 1);
+    world_deinit(&shop.world);
+}
+
 static void test_provisioned_environments_are_never_reclaimed(void **state)
 {
     struct shop shop;
@@ -679,6 +716,8 @@ int main(void)
         cmocka_unit_test(test_raising_keeps_what_serves),
         cmocka_unit_test(test_lowering_stops_idle_ones_and_spares_busy_ones),
         cmocka_unit_test(test_dead_environment_is_replaced_and_status_stays_ready),
+        cmocka_unit_test(test_retired_environment_stops_and_is_replaced),
+        cmocka_unit_test(test_busy_environment_that_is_retired_stops_after_its_request),
         cmocka_unit_test(test_provisioned_environments_are_never_reclaimed),
         cmocka_unit_test(test_delete_gives_everything_back),
         cmocka_unit_test(test_removed_alias_gives_its_provisioned_back),
