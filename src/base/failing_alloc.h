@@ -1,7 +1,8 @@
 /*
  * For tests: makes the n-th allocation of the code under test fail. Linking with failing_alloc_dep replaces malloc,
  * calloc, realloc and aligned_alloc as called by the program's own objects (not by shared libraries, so that cmocka and
- * libc are left alone). The one counter is the process's, which is what a test program wants and the daemon never links.
+ * libc are left alone). The one counter is the process's, which is what a test program wants and the daemon never
+ * links.
  */
 #pragma once
 

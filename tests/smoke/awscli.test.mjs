@@ -19,7 +19,7 @@ before(async () => {
 
 after(async () => {
   await kiln?.stop()
-  rmSync(directory, { recursive: true, force: true })
+  if (directory) rmSync(directory, { recursive: true, force: true })
 })
 
 // The answer, parsed. The CLI's own retries would hide a throttle.
