@@ -76,9 +76,18 @@ export function createPython(client, name, parameters = {}) {
   })
 }
 
+/**
+ * An invoke whose environment is free again when this returns. The answer itself comes as soon as the runtime has posted
+ * it, and an invoke right behind it may meet an environment that is still busy, and get another; one that asks for the
+ * log's tail is answered after the end.
+ */
+export function invokeToEnd(client, name, event) {
+  return invoke(client, name, event, { LogType: 'Tail' })
+}
+
 /** What `code` leaves in `result`, run inside the function; fails when the invoke does. */
 export async function python(client, name, code) {
-  const answer = await invoke(client, name, { code })
+  const answer = await invokeToEnd(client, name, { code })
   assert.equal(answer.functionError, undefined, answer.text)
   return answer.payload
 }
