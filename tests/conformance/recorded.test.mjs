@@ -7,15 +7,24 @@ import { IS_ROOT, startKiln } from '../lib/kiln.mjs'
 // Not replayed, by a part of the name, with the reason.
 const EXCEPTIONS = {
   test_advanced_logging_configuration_format_switch: 'the JSON log format is refused until it is written',
+  test_lambda_runtime_error: "the stack trace of the service's own importer is recorded",
+  'test_introspection_invoke[python3.9]': 'recorded where the locale en_US.UTF-8 was installed; without it Python sets LC_CTYPE',
+  'test_introspection_invoke[python3.10]': 'likewise',
+  'test_introspection_invoke[python3.11]': 'likewise',
+  'test_introspection_invoke[provided.al2]': 'the Runtime API was recorded at 127.0.0.1, on the older system alone',
   test_lambda_concurrent_code_updates: 'a race between two requests; replayed without a network by the unit tests',
   test_lambda_concurrent_config_updates: 'likewise',
   test_mixed_architecture: 'needs a host that runs both architectures',
 }
 // The recorded address of the Runtime API is that of a network namespace.
-if (!IS_ROOT) EXCEPTIONS.test_lambda_init_environment = 'needs root, for a network of its own'
+if (!IS_ROOT) {
+  EXCEPTIONS.test_lambda_init_environment = 'needs root, for a network of its own'
+  EXCEPTIONS.test_introspection_invoke = 'likewise'
+}
 
 // Where another text than the recorded one is right: the interpreters are the host's, not in /var/lang.
-const CORRECTIONS = { test_lambda_init_environment: ['/var/lang/lib:', '/var/lang/bin:'] }
+const HOST_INTERPRETERS = ['/var/lang/lib:', '/var/lang/bin:']
+const CORRECTIONS = { test_lambda_init_environment: HOST_INTERPRETERS, test_introspection_invoke: HOST_INTERPRETERS }
 
 // A look is recorded that came before an update was through; here the update may be faster.
 const LATE = ['test_lambda_code_location_zipfile', 'test_lambda_code_location_s3']
@@ -39,6 +48,44 @@ def handler_two(event, context):
     return {"handler": "handler_two"}
 `
 
+const CONTEXT = ['aws_request_id', 'function_name', 'function_version', 'invoked_function_arn', 'log_group_name', 'log_stream_name', 'memory_limit_in_mb']
+const INTROSPECTION_PYTHON = `import os
+def handler(event, context):
+    ctx = {name: getattr(context, name) for name in ${JSON.stringify(CONTEXT)}}
+    ctx["remaining_time_in_millis"] = context.get_remaining_time_in_millis()
+    return {"ctx": ctx, "environment": dict(os.environ), "packages": []}
+`
+const INTROSPECTION_NODE = `exports.handler = async (event, context) => ({
+  ctx: {
+    aws_request_id: context.awsRequestId, function_name: context.functionName, function_version: context.functionVersion,
+    invoked_function_arn: context.invokedFunctionArn, log_group_name: context.logGroupName,
+    log_stream_name: context.logStreamName, remaining_time_in_millis: context.getRemainingTimeInMillis(),
+  },
+  environment: process.env, packages: [],
+})
+`
+// A runtime of its own: the variables it was started with, before the interpreter adds to them.
+const INTROSPECTION_PROVIDED = `#!/usr/bin/python3
+import http.client, json
+environment = dict(item.split("=", 1) for item in open("/proc/self/environ").read().split(chr(0)) if item)
+api = http.client.HTTPConnection(environment["AWS_LAMBDA_RUNTIME_API"])
+while True:
+    api.request("GET", "/2018-06-01/runtime/invocation/next")
+    event = api.getresponse()
+    event.read()
+    request = event.headers["Lambda-Runtime-Aws-Request-Id"]
+    ctx = {"aws_request_id": request, "deadline": event.headers["Lambda-Runtime-Deadline-Ms"],
+           "function_name": environment["AWS_LAMBDA_FUNCTION_NAME"], "function_version": environment["AWS_LAMBDA_FUNCTION_VERSION"],
+           "invoked_function_arn": event.headers["Lambda-Runtime-Invoked-Function-Arn"],
+           "log_group_name": environment["AWS_LAMBDA_LOG_GROUP_NAME"], "log_stream_name": environment["AWS_LAMBDA_LOG_STREAM_NAME"],
+           "memory_limit_in_mb": int(environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"])}
+    environment["_X_AMZN_TRACE_ID"] = event.headers["Lambda-Runtime-Trace-Id"]
+    answer = json.dumps({"ctx": ctx, "environment": environment, "packages": []})
+    api.request("POST", "/2018-06-01/runtime/invocation/" + request + "/response", answer)
+    api.getresponse().read()
+`
+const ECHO = 'def handler(event, context):\n    print(event)\n    return event\n'
+
 // What the packages hold where the recorded payload matters: the source, by the how-manieth package it is.
 const SOURCES = {
   test_lambda_versions_with_code_changes: VERSION,
@@ -47,6 +94,15 @@ const SOURCES = {
   test_invocation_with_qualifier: () => INTROSPECTION,
   test_upload_lambda_from_s3: () => INTROSPECTION,
   test_lambda_init_environment: () => ENVIRONMENT,
+  'test_introspection_invoke[python': () => INTROSPECTION_PYTHON,
+  'test_introspection_invoke[nodejs': () => INTROSPECTION_NODE,
+  'test_introspection_invoke[provided': () => INTROSPECTION_PROVIDED,
+  test_invocation_with_logs: () => ECHO,
+  test_invocation_type_request_response: () => ECHO,
+  test_lambda_too_large_response: () => 'def handler(event, context):\n    return "a" * event["bytenum"]\n',
+  test_lambda_runtime_exit: () => 'import sys\nsys.exit(0)\n',
+  test_lambda_handler_error: () => 'def handler(event, context):\n    raise Exception("Handler fails")\n',
+  test_lambda_handler_exit: () => 'import sys\ndef handler(event, context):\n    sys.exit(0)\n',
   test_lambda_handler_update: () => HANDLERS,
 }
 
@@ -55,6 +111,7 @@ function packages(name) {
   const seen = []
   return ({ $zip: content, file }) => {
     if (!seen.includes(content)) seen.push(content)
+    if (file === 'package-for-runtime') file = name.includes('[python') ? 'handler.py' : name.includes('[nodejs') ? 'index.js' : 'bootstrap'
     return { [file]: source ? source(seen.indexOf(content) + 1) : content }
   }
 }

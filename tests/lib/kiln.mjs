@@ -129,10 +129,10 @@ class Kiln {
 }
 
 /** A daemon's process without waiting for anything: for tests of options and refusals. */
-export function spawnKiln({ args = [], env = {}, dataDir, uid } = {}) {
-  if (!existsSync(BINARY)) throw new Error(`${BINARY} is not there; run make first`)
+export function spawnKiln({ args = [], env = {}, dataDir, uid, binary = BINARY } = {}) {
+  if (!existsSync(binary)) throw new Error(`${binary} is not there; run make first`)
   const directory = dataDir ?? temporaryDirectory(uid)
-  const child = spawn(BINARY, ['serve', '--listen', '127.0.0.1:0', '--data-dir', directory, ...args], {
+  const child = spawn(binary, ['serve', '--listen', '127.0.0.1:0', '--data-dir', directory, ...args], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     ...(uid === undefined ? {} : { uid, gid: uid }),
@@ -141,7 +141,8 @@ export function spawnKiln({ args = [], env = {}, dataDir, uid } = {}) {
 }
 
 /**
- * A daemon that is ready. `dataDir` is made and removed unless given; `uid` starts it as that user (rootless).
+ * A daemon that is ready. `dataDir` is made and removed unless given; `uid` starts it as that user (rootless), who must
+ * be able to read `binary`.
  * End it with stop(), which throws when the end was not clean.
  */
 export async function startKiln(options) {
