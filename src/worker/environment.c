@@ -569,8 +569,8 @@ static void fail_invocation(struct environment *environment)
     end_failed_invocation(environment);
     if (environment->state == ENVIRONMENT_RESETTING || environment->state == ENVIRONMENT_SHUTDOWN)
         return; /* the end of that releases the invocation */
-    if (environment->retiring)
-        begin_shutdown(environment);
+    if (environment->retiring || environment->spec.origin == ENVIRONMENT_PROVISIONED)
+        begin_shutdown(environment); /* a provisioned one never initialises within an invocation: it is replaced */
     else
         begin_reset(environment);
 }
@@ -697,7 +697,10 @@ void environment_on_process_exit(struct environment *environment, uint32_t run, 
             fail_later(environment);
         return;
     case ENVIRONMENT_IDLE: /* nobody waits: the next invocation begins with Init */
-        begin_reset(environment);
+        if (environment->events->on_idle_exit)
+            environment->events->on_idle_exit(environment, environment->context);
+        if (environment->state == ENVIRONMENT_IDLE)
+            begin_reset(environment);
         return;
     default:
         return;

@@ -10,7 +10,8 @@
  *
  * Init failures do not end an environment: as on AWS, Init is tried again within the next invoke (whose caller then
  * gets the error). So every environment that has called on_ready can be given an invocation; what must happen first
- * (reset, second Init, thaw) is this module's business and counts against the invocation's timeout.
+ * (reset, second Init, thaw) is this module's business and counts against the invocation's timeout. An environment made
+ * as provisioned is the exception: it ends after a failed invocation, for its owner to make another.
  */
 #pragma once
 
@@ -98,6 +99,9 @@ struct environment_events {
     /* Every process is gone; the pointer is dead when this returns. An invocation under way got on_response and on_end
      * first. `fault` is set when the machine, not the function, is at fault (could not be made, launcher refused). */
     void (*on_gone)(struct environment *environment, const struct fault *fault, void *context);
+    /* The runtime has died while it had nothing to do: unless the owner retires the environment in this call, the next
+     * invocation will begin with Init. May be NULL. */
+    void (*on_idle_exit)(struct environment *environment, void *context);
 };
 
 struct worker_config {

@@ -64,7 +64,7 @@ static void on_gone(struct environment *environment, const struct fault *fault, 
     exit(1);
 }
 
-static const struct environment_events environment_events = {on_ready, on_gone};
+static const struct environment_events environment_events = {.on_ready = on_ready, .on_gone = on_gone};
 
 static void on_over(uv_timer_t *timer)
 {

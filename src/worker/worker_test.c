@@ -40,8 +40,9 @@ struct fixture {
 
 struct subject {
     struct environment *environment; /* NULL when gone */
-    int ready, gone;
+    int ready, gone, idle_exits;
     bool ready_ok;
+    bool retire_in_idle_exit;
     struct fault fault;
     bool has_fault;
     struct call *invoke_when_ready;
@@ -216,7 +217,20 @@ static void on_gone(struct environment *environment, const struct fault *fault, 
         subject->fault = *fault;
 }
 
-static const struct environment_events environment_events = {on_ready, on_gone};
+static void on_idle_exit(struct environment *environment, void *context)
+{
+    struct subject *subject = context;
+
+    subject->idle_exits++;
+    if (subject->retire_in_idle_exit)
+        environment_retire(environment);
+}
+
+static const struct environment_events environment_events = {
+    .on_ready = on_ready,
+    .on_gone = on_gone,
+    .on_idle_exit = on_idle_exit,
+};
 
 static void on_response(struct invocation *invocation, struct invocation_result *result)
 {
@@ -339,7 +353,8 @@ static void start(struct fixture *fixture, struct subject *subject, struct optio
         .origin = options.origin,
     };
 
-    *subject = (struct subject){.invoke_when_ready = subject->invoke_when_ready};
+    *subject = (struct subject){.invoke_when_ready = subject->invoke_when_ready,
+                                .retire_in_idle_exit = subject->retire_in_idle_exit};
     assert_int_equal(
         worker_start_environment(fixture->worker, &spec, &environment_events, subject, &subject->environment), 0);
 }
@@ -613,6 +628,43 @@ static void test_provisioned_init_is_reported_and_has_its_own_limit(void **state
     assert_follows(&at, "\tPhase: init\tStatus: success\n");
     assert_follows(&at, "\nREPORT ");
     assert_null(strstr(at, "Init Duration"));
+}
+
+static void test_provisioned_environment_ends_with_a_failed_invocation(void **state)
+{
+    static const struct {
+        const char *command, *type, *message;
+    } cases[] = {
+        {"exit 3", "Runtime.ExitError", "Runtime exited with error: exit status 3"},
+        {"sleep 60000", "Sandbox.Timedout", "Task timed out after 1.00 seconds"},
+    };
+    struct fixture *fixture = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct subject subject = {0};
+        struct call call;
+
+        start_ready(fixture, &subject, (struct options){.origin = ENVIRONMENT_PROVISIONED, .timeout_s = 1});
+        run_call(fixture, &subject, &call, cases[i].command);
+        assert_error(&call, cases[i].type, cases[i].message);
+        call_deinit(&call);
+        RUN_UNTIL(fixture, subject.gone);
+        assert_false(subject.has_fault);
+    }
+}
+
+static void test_owner_may_retire_an_environment_whose_runtime_died_while_idle(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {.retire_in_idle_exit = true};
+    char init[PATH_MAX + 16];
+
+    snprintf(init, sizeof(init), "idleexit /tmp/idle-%s", fixture->root + strlen("/tmp/"));
+    start_ready(fixture, &subject, (struct options){.init = init});
+    RUN_UNTIL(fixture, subject.gone);
+    unlink(init + strlen("idleexit "));
+    assert_int_equal(subject.idle_exits, 1);
+    assert_false(subject.has_fault);
 }
 
 /* --- tests: failing invocations ------------------------------------------------------------------------------------
@@ -1633,6 +1685,8 @@ int main(void)
         CASE(test_process_sees_the_recorded_variables),
         CASE(test_log_and_tail_have_the_recorded_lines),
         CASE(test_provisioned_init_is_reported_and_has_its_own_limit),
+        CASE(test_provisioned_environment_ends_with_a_failed_invocation),
+        CASE(test_owner_may_retire_an_environment_whose_runtime_died_while_idle),
         CASE(test_function_error_is_passed_on_as_posted),
         CASE(test_exit_is_reported_and_the_next_invocation_starts_clean),
         CASE(test_timeout_is_answered_in_time_and_memory_is_gone),
