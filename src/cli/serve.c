@@ -59,6 +59,7 @@ struct serve {
     struct gateway *gateway;
     bool stopping;
     bool api_idle;
+    bool ending; /* the loop has ended: parts are being taken down */
     enum exit_status status;
 };
 
@@ -220,6 +221,8 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct serve *serve = handle->data;
 
+    if (serve->ending)
+        return;
     if (serve->stopping) {
         finish(serve);
         return;
@@ -369,9 +372,23 @@ static void close_if_open(uv_handle_t *handle)
         uv_close(handle, NULL);
 }
 
+/*
+ * The handles of the signals go last: once they are closed, a signal kills the process, and until everything is written
+ * that must not be. From then on there is nothing to interrupt.
+ */
+static void unwatch_signals(struct serve *serve)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(serve->signals); i++)
+        close_if_open((uv_handle_t *)&serve->signals[i]);
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    uv_run(&serve->loop, UV_RUN_DEFAULT);
+}
+
 /* Each part after those that use it. The last turns of the loop let handles end and store's answers arrive. */
 static void tear_down(struct serve *serve)
 {
+    serve->ending = true;
     if (serve->gateway)
         gateway_abandon(serve->gateway);
     serve->api_server = http_server_free(serve->api_server);
@@ -384,8 +401,10 @@ static void tear_down(struct serve *serve)
     serve->runtime_server = http_server_free(serve->runtime_server);
     close_if_open((uv_handle_t *)&serve->stop_timer);
     for (size_t i = 0; i < ARRAY_SIZE(serve->signals); i++)
-        close_if_open((uv_handle_t *)&serve->signals[i]);
+        if (serve->signals[i].loop)
+            uv_unref((uv_handle_t *)&serve->signals[i]);
     uv_run(&serve->loop, UV_RUN_DEFAULT);
+    unwatch_signals(serve);
     serve->launcher = launcher_free(serve->launcher);
     serve->gateway = gateway_free(serve->gateway);
     serve->credentials = credentials_free(serve->credentials);

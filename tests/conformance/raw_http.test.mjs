@@ -93,6 +93,18 @@ test('unknown paths and methods are answered in the form of the service', async 
   }
 })
 
+test('answers say their type and carry a request id', async () => {
+  for (const [method, path, status] of [
+    ['GET', FUNCTIONS, 200], ['GET', `${FUNCTIONS}/raw`, 200], ['GET', '/2016-08-19/account-settings', 200],
+    ['DELETE', '/2017-10-31/functions/raw/concurrency', 204], ['GET', '/_kiln/health', 200],
+  ]) {
+    const answer = await exchangeRaw(kiln.port, `${method} ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
+    assert.equal(answer.status, status, path)
+    assert.match(answer.headers['x-amzn-requestid'], /^[0-9a-f-]{36}$/)
+    assert.equal(answer.headers['content-type'], status === 204 ? undefined : 'application/json')
+  }
+})
+
 test('operations that are not there yet say so by name', async () => {
   const answer = await exchangeRaw(kiln.port, 'GET /2015-03-31/event-source-mappings HTTP/1.1\r\nHost: x\r\n\r\n')
   const error = assertForm(answer, 501, 'NotImplementedException')
@@ -103,6 +115,7 @@ test('operations that are not there yet say so by name', async () => {
 
 const BROKEN_REQUESTS = {
   'no HTTP': ['hello\r\n\r\n', 400, 'BadRequestException'],
+  'a method in lower case': ['get / HTTP/1.1\r\nHost: x\r\n\r\n', 400, 'BadRequestException'],
   'no host': ['GET / HTTP/1.1\r\n\r\n', 400, 'BadRequestException'],
   'two lengths': [`${INVOKE}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`, 400, 'BadRequestException'],
   'a length and chunks': [`${INVOKE}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n`, 400, 'BadRequestException'],
