@@ -9,8 +9,9 @@
 #include <sys/types.h>
 
 /*
- * The uid owning the far end of the connected (accepted) IPv4 TCP socket `fd`, looked up by its exact 4-tuple through
- * NETLINK_SOCK_DIAG in the caller's network namespace. One short system call pair, does not wait. -ENOENT when the far
- * end is not a socket of this namespace or is closed already, -EAFNOSUPPORT for another family.
+ * The uid owning the far end of the connected (accepted) IPv4 TCP socket `fd`, looked up by its exact 4-tuple in the
+ * caller's network namespace. A short system call pair where the kernel has tcp_diag, else a scan of /proc/net/tcp;
+ * does not wait. -ENOENT when the far end is not a socket of this namespace or is closed already, -EAFNOSUPPORT for
+ * another family.
  */
 int peer_uid_of_tcp(int fd, uid_t *ret_uid) MUST_USE;
