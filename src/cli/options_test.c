@@ -61,6 +61,14 @@ static void test_environment_is_read_and_command_line_wins(void **state)
     assert_string_equal(options.data_dir, "/srv/kiln");
 }
 
+static void test_a_small_concurrency_is_all_unreserved_minimum(void **state)
+{
+    (void)state;
+    PARSE(no_env, "--concurrency", "5");
+    assert_int_equal(r, 0);
+    assert_int_equal(options.unreserved_minimum, 5);
+}
+
 static void test_equals_form_and_ipv6(void **state)
 {
     (void)state;
@@ -144,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults_are_the_contract),
         cmocka_unit_test(test_environment_is_read_and_command_line_wins),
+        cmocka_unit_test(test_a_small_concurrency_is_all_unreserved_minimum),
         cmocka_unit_test(test_equals_form_and_ipv6),
         cmocka_unit_test(test_help_is_found_anywhere),
         cmocka_unit_test(test_refusals_name_the_option),
