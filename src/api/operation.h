@@ -20,7 +20,9 @@
 
 struct aws_error;
 struct catalog;
+struct catalog_target;
 struct code_store;
+struct core_provisioned_state;
 struct http_client;
 struct operation;
 struct store;
@@ -43,7 +45,11 @@ struct operation_services {
     unsigned concurrency;        /* account limit, 1000 */
     unsigned unreserved_minimum; /* 100 */
     uint64_t code_bytes_limit;   /* all packages of an account in a Region; 80,530,636,800 */
-    bool strict_aws;
+    bool strict_aws;             /* --strict-aws */
+    /* What has become of provisioned concurrency that the catalog has; NULL: nothing is allocated, ever. */
+    void (*read_provisioned)(const struct catalog_target *target, struct core_provisioned_state *ret_state,
+                             void *context);
+    void *provisioned_context;
 };
 
 /* The service's own limits; the parts are the caller's to set. */

@@ -1,6 +1,7 @@
 /*
  * One table describes every option: its name, how its text becomes a value, and its line of help. The environment
- * variable is KILN_ and the name in capitals, dashes as underscores.
+ * variable is KILN_ and the name in capitals, dashes as underscores. A switch takes no value on the command line but
+ * may be given one (--strict-aws=off), as it must be in the environment.
  */
 #include "cli/options.h"
 
@@ -8,18 +9,13 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <limits.h>
 #include <string.h>
-
-enum { UNRESERVED_MINIMUM = 100 };
-
-#define NOT_GIVEN UINT_MAX
 
 typedef int parse_function(const char *text, void *value, struct fault *fault);
 
 struct option {
     const char *name;
-    const char *argument;
+    const char *argument; /* NULL: a switch */
     parse_function *parse;
     size_t offset; /* of the value in struct serve_options */
     const char *help;
@@ -53,6 +49,17 @@ static int parse_count(const char *text, void *value, struct fault *fault)
 static int parse_count_or_zero(const char *text, void *value, struct fault *fault)
 {
     return parse_number(text, 0, 1000000, value, fault);
+}
+
+static int parse_switch(const char *text, void *value, struct fault *fault)
+{
+    if (!strcmp(text, "on") || !strcmp(text, "1"))
+        *(bool *)value = true;
+    else if (!strcmp(text, "off") || !strcmp(text, "0"))
+        *(bool *)value = false;
+    else
+        return fault_set(fault, 0, "'%s' is not on or off", text);
+    return 0;
 }
 
 static int parse_account(const char *text, void *value, struct fault *fault)
@@ -165,10 +172,14 @@ static const struct option options_table[] = {
     {"region", "NAME", parse_region, AT(region), "Region of unsigned callers (default us-east-1)"},
     {"concurrency", "N", parse_count, AT(concurrency), "concurrent executions per account and Region (default 1000)"},
     {"unreserved-minimum", "N", parse_count_or_zero, AT(unreserved_minimum),
-     "concurrency that reservations must leave (default 100, or all of less)"},
+     "concurrency that reservations must leave (default 100)"},
     {"scaling-rate", "N", parse_count, AT(scaling_rate), "new environments per 10 s and function (default 1000)"},
+    {"provisioning-rate", "N", parse_count, AT(provisioning_rate),
+     "provisioned environments per minute and function (default 6000)"},
     {"idle-timeout", "SECONDS", parse_count, AT(idle_timeout_s),
      "idle environments are ended after this (default 600)"},
+    {"strict-aws", NULL, parse_switch, AT(strict_aws),
+     "refuse what AWS's API refuses today though its model allows it"},
     {"auth", "off|sigv4", parse_auth, AT(auth), "check signatures (default off, on loopback addresses only)"},
     {"credentials", "FILE", parse_text, AT(credentials), "access keys for --auth sigv4, in the AWS ini format"},
     {"network", "host|none", parse_network, AT(network), "network of functions (default host)"},
@@ -184,7 +195,8 @@ void serve_options_help(FILE *out)
           out);
     for (size_t i = 0; i < ARRAY_SIZE(options_table); i++) {
         char left[48];
-        snprintf(left, sizeof(left), "--%s %s", options_table[i].name, options_table[i].argument);
+        const char *argument = options_table[i].argument;
+        snprintf(left, sizeof(left), "--%s %s", options_table[i].name, argument ? argument : "");
         fprintf(out, "  %-30s %s\n", left, options_table[i].help);
     }
     fputs("  --help                         this text\n\n"
@@ -250,6 +262,8 @@ static int apply_argument(int argc, char **argv, int *index, struct serve_option
         return fault_set(fault, 0, "unknown option '%s'", word);
     if (rest.data)
         text = rest.data; /* the tail of a NUL-terminated word */
+    else if (!option->argument)
+        text = "on";
     else if (*index + 1 < argc)
         text = argv[++*index];
     else
@@ -259,13 +273,6 @@ static int apply_argument(int argc, char **argv, int *index, struct serve_option
         return -EINVAL;
     }
     return 0;
-}
-
-/* The service's minimum, but all of a limit that is smaller: then nothing can be reserved. */
-static void settle_defaults(struct serve_options *options)
-{
-    if (options->unreserved_minimum == NOT_GIVEN)
-        options->unreserved_minimum = MIN(UNRESERVED_MINIMUM, options->concurrency);
 }
 
 /* Rules between options. */
@@ -294,8 +301,9 @@ int serve_options_parse(int argc, char **argv, char *(*get_env)(const char *name
         .account_id = "000000000000",
         .region = "us-east-1",
         .concurrency = 1000,
-        .unreserved_minimum = NOT_GIVEN,
+        .unreserved_minimum = 100,
         .scaling_rate = 1000,
+        .provisioning_rate = 6000,
         .idle_timeout_s = 600,
         .network = SANDBOX_NETWORK_HOST,
     };
@@ -307,10 +315,8 @@ int serve_options_parse(int argc, char **argv, char *(*get_env)(const char *name
     r = apply_environment(get_env, &options, fault);
     for (int i = 1; r == 0 && i < argc; i++)
         r = apply_argument(argc, argv, &i, &options, fault);
-    if (r == 0) {
-        settle_defaults(&options);
+    if (r == 0)
         r = check(&options, fault);
-    }
     if (r == 0)
         *ret_options = options;
     return r;

@@ -22,6 +22,11 @@ static char *some_env(const char *name)
     return !strcmp(name, "KILN_DATA_DIR") ? "/srv/kiln" : NULL;
 }
 
+static char *strict_env(const char *name)
+{
+    return !strcmp(name, "KILN_STRICT_AWS") ? "1" : NULL;
+}
+
 static char *bad_env(const char *name)
 {
     return !strcmp(name, "KILN_IDLE_TIMEOUT") ? "soon" : NULL;
@@ -46,6 +51,8 @@ static void test_defaults_are_the_contract(void **state)
     assert_int_equal(options.concurrency, 1000);
     assert_int_equal(options.unreserved_minimum, 100);
     assert_int_equal(options.scaling_rate, 1000);
+    assert_int_equal(options.provisioning_rate, 6000);
+    assert_false(options.strict_aws);
     assert_int_equal(options.idle_timeout_s, 600);
     assert_int_equal(options.auth, SERVE_AUTH_OFF);
     assert_int_equal(options.network, SANDBOX_NETWORK_HOST);
@@ -77,6 +84,27 @@ static void test_equals_form_and_ipv6(void **state)
     assert_string_equal(options.host, "::1");
     assert_int_equal(options.port, 0);
     assert_int_equal(options.network, SANDBOX_NETWORK_NONE);
+}
+
+static void test_switch_takes_no_value_unless_it_is_attached(void **state)
+{
+    (void)state;
+    {
+        PARSE(no_env, "--strict-aws", "--provisioning-rate", "60");
+        assert_int_equal(r, 0);
+        assert_true(options.strict_aws);
+        assert_int_equal(options.provisioning_rate, 60);
+    }
+    {
+        PARSE(strict_env);
+        assert_int_equal(r, 0);
+        assert_true(options.strict_aws);
+    }
+    {
+        PARSE(strict_env, "--strict-aws=off");
+        assert_int_equal(r, 0);
+        assert_false(options.strict_aws);
+    }
 }
 
 static void test_help_is_found_anywhere(void **state)
@@ -120,6 +148,9 @@ static void test_refusals_name_the_option(void **state)
            "11");
     REFUSE("--network: 'nat' is not available in this version; use host or none", "--network", "nat");
     REFUSE("--network: 'bridge' is not host or none", "--network", "bridge");
+    REFUSE("--provisioning-rate: '0' is not a whole number from 1 to 1000000", "--provisioning-rate", "0");
+    REFUSE("--strict-aws: 'maybe' is not on or off", "--strict-aws=maybe");
+    REFUSE("unexpected argument 'off'", "--strict-aws", "off");
     REFUSE("--auth: 'on' is not off or sigv4", "--auth", "on");
     REFUSE("--auth off is refused on 0.0.0.0, which is not a loopback address; use --auth sigv4", "--listen",
            "0.0.0.0:1");
@@ -154,6 +185,7 @@ int main(void)
         cmocka_unit_test(test_environment_is_read_and_command_line_wins),
         cmocka_unit_test(test_a_small_concurrency_is_all_unreserved_minimum),
         cmocka_unit_test(test_equals_form_and_ipv6),
+        cmocka_unit_test(test_switch_takes_no_value_unless_it_is_attached),
         cmocka_unit_test(test_help_is_found_anywhere),
         cmocka_unit_test(test_refusals_name_the_option),
         cmocka_unit_test(test_bad_environment_names_the_variable),

@@ -312,6 +312,7 @@ static int build_frontend(struct serve *serve, struct fault *fault)
         .concurrency = serve->options.concurrency,
         .unreserved_minimum = serve->options.unreserved_minimum,
         .scaling_rate = serve->options.scaling_rate,
+        .provisioning_rate = serve->options.provisioning_rate,
         .idle_timeout_s = serve->options.idle_timeout_s,
     };
     int r = frontend_new(&config, &serve->frontend);
@@ -334,6 +335,9 @@ static void describe_services(struct serve *serve)
     services->s3_secret_key = getenv("AWS_SECRET_ACCESS_KEY");
     services->concurrency = serve->options.concurrency;
     services->unreserved_minimum = serve->options.unreserved_minimum;
+    services->strict_aws = serve->options.strict_aws;
+    services->read_provisioned = frontend_read_provisioned;
+    services->provisioned_context = serve->frontend;
     gateway_set_frontend(serve->gateway, serve->frontend);
 }
 

@@ -53,7 +53,24 @@ static void on_gone(struct environment *worker, const struct fault *fault, void 
     frontend_check_stopped(frontend);
 }
 
-static const struct environment_events environment_events = {.on_ready = on_ready, .on_gone = on_gone};
+/* On-demand environments begin their next invoke with Init, as on AWS; provisioned ones are there so that no invoke
+ * does. */
+static void on_idle_exit(struct environment *worker, void *context)
+{
+    struct frontend_environment *environment = context;
+
+    (void)worker;
+    if (environment->core->origin != CORE_PROVISIONED)
+        return;
+    core_environment_retire(environment->core, clock_monotonic_ns());
+    realm_arm(environment->realm);
+}
+
+static const struct environment_events environment_events = {
+    .on_ready = on_ready,
+    .on_gone = on_gone,
+    .on_idle_exit = on_idle_exit,
+};
 
 static int start_worker(struct frontend_environment *environment)
 {
@@ -90,6 +107,8 @@ int environments_start(struct core_environment *core, void *context)
     struct frontend_environment *environment;
     int r;
 
+    if (frontend->stopping && core->origin == CORE_PROVISIONED)
+        return -ECANCELED;
     if (!version || !version->active)
         return -ENOENT;
     environment = calloc(1, sizeof(*environment));

@@ -13,6 +13,8 @@
 #include <uv.h>
 
 struct catalog;
+struct catalog_target;
+struct core_provisioned_state;
 struct frontend;
 struct frontend_request;
 struct worker;
@@ -24,7 +26,8 @@ struct frontend_config {
     struct worker *worker;   /* borrowed */
     unsigned concurrency;    /* --concurrency */
     unsigned unreserved_minimum;
-    unsigned scaling_rate; /* environments per 10 s and function */
+    unsigned scaling_rate;      /* environments per 10 s and function */
+    unsigned provisioning_rate; /* provisioned environments per minute and function */
     unsigned idle_timeout_s;
 };
 
@@ -60,6 +63,14 @@ struct frontend_invoke {
  */
 struct frontend_request *frontend_invoke(struct frontend *frontend, const struct frontend_invoke *invoke);
 void frontend_caller_gone(struct frontend_request *request);
+
+/*
+ * What has become of the provisioned concurrency of a version or alias that has it in the catalog. For a moment after
+ * it was stored it may not be known here: IN_PROGRESS with nothing allocated. (Function and context, as who asks knows
+ * no frontend.)
+ */
+void frontend_read_provisioned(const struct catalog_target *target, struct core_provisioned_state *ret_state,
+                               void *frontend);
 
 /* For health and tests: environments alive; requests not yet through with their environment; units of concurrency that
  * are out, over all accounts and Regions. */

@@ -333,10 +333,7 @@ struct frontend_request *frontend_invoke(struct frontend *frontend, const struct
         answer_dry_run(invoke);
         return NULL;
     }
-    qualifier = (struct core_qualifier){
-        .version = target.alias ? NULL : target.version->attachment,
-        .alias = target.alias ? target.alias->attachment : NULL,
-    };
+    qualifier = realm_qualifier(&target);
     if (frontend->stopping || (!qualifier.version && !qualifier.alias)) {
         answer_failure(invoke->http, invoke->request_id,
                        frontend->stopping ? "The daemon is stopping." : "The daemon is out of memory.");

@@ -14,6 +14,7 @@ static const struct core_effects effects = {
     .serve = invoke_serve,
     .refuse = invoke_refuse,
     .fail = invoke_fail,
+    .provisioned_changed = provisioned_changed,
 };
 
 static int realm_new(struct frontend *frontend, const struct catalog_scope *scope, struct realm **ret_realm)
@@ -27,6 +28,7 @@ static int realm_new(struct frontend *frontend, const struct catalog_scope *scop
     limits.concurrency = (int32_t)frontend->config.concurrency;
     limits.unreserved_minimum = (int32_t)frontend->config.unreserved_minimum;
     limits.scaling_rate = (int32_t)frontend->config.scaling_rate;
+    limits.provisioning_rate = (int32_t)frontend->config.provisioning_rate;
     limits.idle_timeout_ns = frontend->config.idle_timeout_s * NS_PER_S;
     realm->frontend = frontend;
     realm->scope = scope;
@@ -48,6 +50,14 @@ struct realm *realm_free(struct realm *realm)
         free(realm);
     }
     return NULL;
+}
+
+struct core_qualifier realm_qualifier(const struct catalog_target *target)
+{
+    return (struct core_qualifier){
+        .version = target->alias ? NULL : target->version->attachment,
+        .alias = target->alias ? target->alias->attachment : NULL,
+    };
 }
 
 static void complain(struct frontend *frontend, int error, const char *what, const char *name)
@@ -146,6 +156,8 @@ static void on_alias_set(struct catalog_alias *alias, void *context)
     if (r < 0)
         complain(frontend, r, "alias", alias->name);
     alias->attachment = core;
+    if (core)
+        realm_arm(alias->function->scope->attachment); /* its provisioned concurrency follows */
 }
 
 static void on_alias_deleted(struct catalog_alias *alias, void *context)
@@ -156,21 +168,32 @@ static void on_alias_deleted(struct catalog_alias *alias, void *context)
     alias->attachment = NULL;
 }
 
+struct core_limits realm_lift_limits(struct core_account *account)
+{
+    const struct core_limits limits = *core_account_limits(account);
+    struct core_limits wide = limits;
+
+    wide.concurrency = COUNTING_MAXIMUM;
+    wide.unreserved_minimum = 0;
+    (void)!core_account_set_limits(account, &wide);
+    return limits;
+}
+
+void realm_restore_limits(struct core_account *account, const struct core_limits *limits)
+{
+    (void)!core_account_set_limits(account, limits);
+}
+
 /* For what was accepted under an earlier, larger --concurrency: it stays in force, as limits that are lowered on AWS
  * leave reservations alone. */
 static void force_reserved(struct core_function *function, int32_t count)
 {
     struct core_account *account = core_function_account(function);
-    const struct core_limits limits = *core_account_limits(account);
-    struct core_limits wide = limits;
+    const struct core_limits limits = realm_lift_limits(account);
     int32_t number;
 
-    wide.concurrency = COUNTING_MAXIMUM;
-    wide.unreserved_minimum = 0;
-    if (core_account_set_limits(account, &wide) < 0)
-        return;
     (void)!core_function_set_reserved(function, count, &number);
-    (void)!core_account_set_limits(account, &limits);
+    realm_restore_limits(account, &limits);
 }
 
 static void on_reserved_set(struct catalog_function *function, void *context)
@@ -193,6 +216,19 @@ static void on_reserved_set(struct catalog_function *function, void *context)
     force_reserved(core, (int32_t)function->reserved);
 }
 
+static void on_provisioned_set(const struct catalog_target *target, void *context)
+{
+    if (!target->alias)
+        ensure_version(context, target->version); /* it may not have settled */
+    provisioned_follow(context, target);
+}
+
+static void on_provisioned_deleted(const struct catalog_target *target, void *context)
+{
+    (void)context;
+    provisioned_forget(target);
+}
+
 void realm_observe(struct frontend *frontend)
 {
     frontend->observer = (struct catalog_observer){
@@ -204,6 +240,8 @@ void realm_observe(struct frontend *frontend)
         .on_alias_set = on_alias_set,
         .on_alias_deleted = on_alias_deleted,
         .on_reserved_set = on_reserved_set,
+        .on_provisioned_set = on_provisioned_set,
+        .on_provisioned_deleted = on_provisioned_deleted,
         .context = frontend,
     };
 }
@@ -229,6 +267,8 @@ static void on_deadline(uv_timer_t *timer)
     int64_t now = clock_monotonic_ns();
 
     frontend->armed_ns = INT64_MAX;
+    if (frontend->retired)
+        return; /* everything ends: nothing is to be made any more */
     LIST_FOREACH (link, &frontend->realms) {
         struct realm *realm = CONTAINER_OF(link, struct realm, link);
         int64_t deadline;

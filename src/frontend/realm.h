@@ -47,7 +47,19 @@ struct realm *realm_free(struct realm *realm);
  * core that may have started a wait. */
 void realm_arm(struct realm *realm);
 
-/* Core's effects (environments.c, invoke.c). */
+/* Core's handles for what a qualifier means; both NULL when core has none. */
+struct core_qualifier realm_qualifier(const struct catalog_target *target);
+/* Lifts the account's limits, so that nothing is refused that was accepted under others. Returns what they were, for
+ * realm_restore_limits. */
+struct core_limits realm_lift_limits(struct core_account *account);
+void realm_restore_limits(struct core_account *account, const struct core_limits *limits);
+
+/* Gives core the catalog's provisioned concurrency of the target, or takes it away (provisioned.c). */
+void provisioned_follow(struct frontend *frontend, const struct catalog_target *target);
+void provisioned_forget(const struct catalog_target *target);
+
+/* Core's effects (environments.c, invoke.c, provisioned.c). */
+void provisioned_changed(struct core_provisioned *provisioned, void *context);
 int environments_start(struct core_environment *environment, void *context);
 void environments_stop(struct core_environment *environment, void *context);
 void invoke_serve(struct core_request *request, struct core_environment *environment, void *context);

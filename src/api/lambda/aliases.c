@@ -248,6 +248,16 @@ void lambda_get_alias(struct operation *operation)
 
 /* --- UpdateAlias --- */
 
+/* What an alias with provisioned concurrency cannot become. */
+static int check_provisioned(struct call *call, const struct catalog_alias_settings *settings)
+{
+    if (settings->version->is_latest)
+        return refuse(call, "Provisioned Concurrency Configs cannot be applied to unpublished function versions.");
+    if (settings->additional && call->operation->services->strict_aws)
+        return refuse(call, "Alias with weights can not be used with Provisioned Concurrency");
+    return 0;
+}
+
 static int build_update(struct call *call, struct catalog_change *change)
 {
     struct catalog_alias_settings settings;
@@ -265,6 +275,8 @@ static int build_update(struct call *call, struct catalog_change *change)
         .additional_weight = call->alias->additional_weight,
     };
     r = take_settings(call, call->alias->function, &settings);
+    if (r == 0 && call->alias->provisioned.requested)
+        r = check_provisioned(call, &settings);
     return r ? r : catalog_change_set_alias(change, call->alias->function, &settings);
 }
 

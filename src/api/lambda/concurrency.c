@@ -1,39 +1,28 @@
 /* Reserved concurrency. Whether a reservation is acceptable is core's decision, on the catalog's figures. */
+#include "api/lambda/counted.h"
 #include "api/lambda/handlers.h"
 #include "api/lambda/input.h"
-#include "core/counting.h"
 
 static const struct input_member members[] = {{.name = "ReservedConcurrentExecutions", .kind = INPUT_INTEGER}, {0}};
-
-/* The account as counting sees it, with nothing in flight: reservations are accepted or not whatever runs. */
-static void describe(const struct call *call, const struct catalog_function *function, struct counting_account *account,
-                     struct counting_function *ret_function)
-{
-    const struct operation_services *services = call->operation->services;
-
-    counting_account_init(account, (int32_t)services->concurrency, (int32_t)services->unreserved_minimum,
-                          (int32_t)services->concurrency);
-    account->reserved_total = (int32_t)MIN(function->scope->reserved_total, (uint64_t)COUNTING_MAXIMUM);
-    counting_function_init(ret_function, account);
-    ret_function->has_reserved = function->has_reserved;
-    ret_function->reserved = (int32_t)function->reserved;
-}
 
 static int check_reservation(struct call *call, const struct catalog_function *function, int32_t count)
 {
     struct counting_account account;
     struct counting_function counted;
     int32_t number;
+    int r;
 
-    describe(call, function, &account, &counted);
+    counted_describe(call->operation->services, function, &account, &counted);
     switch (counting_check_reserved(&counted, MIN(count, COUNTING_MAXIMUM), &number)) {
     case COUNTING_OK:
         return 0;
     case COUNTING_BELOW_PROVISIONED:
-        return aws_error_set(&call->error, AWS_ERROR_INVALID_PARAMETER_VALUE,
-                             " ReservedConcurrentExecutions  %d should not be lower than function's total provisioned "
-                             "concurrency [%d].",
-                             count, number);
+        r = aws_error_set(&call->error, AWS_ERROR_INVALID_PARAMETER_VALUE,
+                          " ReservedConcurrentExecutions  %d should not be lower than function's total provisioned "
+                          "concurrency [%d].",
+                          count, number);
+        call->error.type = NULL; /* recorded so */
+        return r;
     default:
         return aws_error_set(&call->error, AWS_ERROR_INVALID_PARAMETER_VALUE,
                              "Specified ReservedConcurrentExecutions for function decreases account's "

@@ -27,4 +27,9 @@ void lambda_put_function_concurrency(struct operation *operation);
 void lambda_get_function_concurrency(struct operation *operation);
 void lambda_delete_function_concurrency(struct operation *operation);
 
+void lambda_put_provisioned_concurrency_config(struct operation *operation);
+void lambda_get_provisioned_concurrency_config(struct operation *operation);
+void lambda_list_provisioned_concurrency_configs(struct operation *operation);
+void lambda_delete_provisioned_concurrency_config(struct operation *operation);
+
 void lambda_get_account_settings(struct operation *operation);

@@ -9,7 +9,7 @@
 
 enum { PAGE_ITEMS = 50, PAGE_ITEMS_MAX = 10000 };
 
-static int read_maximum(struct call *call, struct page *page)
+static int read_maximum(struct call *call, size_t maximum, struct page *page)
 {
     struct span text;
     uint64_t value;
@@ -20,10 +20,10 @@ static int read_maximum(struct call *call, struct page *page)
         if (text.data[0] != '-' || span_to_u64(span_slice(text, 1, text.length), INT32_MAX, &value) < 0)
             return aws_error_set(&call->error, AWS_ERROR_SERIALIZATION,
                                  "STRING_VALUE can not be converted to an Integer");
-        validate_range(&call->validation, -(int64_t)value, "maxItems", 1, PAGE_ITEMS_MAX);
+        validate_range(&call->validation, -(int64_t)value, "maxItems", 1, (int64_t)maximum);
         return 0;
     }
-    validate_range(&call->validation, (int64_t)value, "maxItems", 1, PAGE_ITEMS_MAX);
+    validate_range(&call->validation, (int64_t)value, "maxItems", 1, (int64_t)maximum);
     page->maximum = MIN((size_t)value, (size_t)PAGE_ITEMS);
     return 0;
 }
@@ -50,8 +50,13 @@ static int read_marker(struct call *call, struct page *page)
 
 int page_read(struct call *call, struct page *ret_page)
 {
+    return page_read_up_to(call, PAGE_ITEMS_MAX, ret_page);
+}
+
+int page_read_up_to(struct call *call, size_t maximum, struct page *ret_page)
+{
     struct page page = {.maximum = PAGE_ITEMS};
-    int r = read_maximum(call, &page);
+    int r = read_maximum(call, maximum, &page);
 
     if (r == 0)
         r = read_marker(call, &page);

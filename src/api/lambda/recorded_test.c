@@ -6,6 +6,7 @@
 #include "api/lambda/lambda.h"
 #include "api/testing.h"
 #include "aws/uri.h"
+#include "core/core.h"
 
 #include <regex.h>
 #include <setjmp.h>
@@ -30,6 +31,7 @@ struct replay {
     json_t *bindings; /* "<name:1>": text */
     json_t *answers;
     size_t step;
+    bool allocated; /* provisioned concurrency, as who polls for it finds it */
 };
 
 static void failed(const struct replay *replay, const char *what, const char *expected, const char *actual)
@@ -143,12 +145,16 @@ static void write_path(const struct operation_route *route, json_t *params, stru
     }
 }
 
-static void write_query(json_t *params, struct buffer *target)
+static void write_query(const struct operation_route *route, json_t *params, struct buffer *target)
 {
     const char *name;
     json_t *value;
     char separator = '?';
 
+    if (route->query)
+        assert_int_equal(buffer_printf(target, "?%s", route->query), 0);
+    if (route->query)
+        separator = '&';
     json_object_foreach(params, name, value)
     {
         assert_int_equal(buffer_printf(target, "%c%s=", separator, name), 0);
@@ -176,9 +182,14 @@ static struct api_answer call_operation(struct replay *replay, const char *opera
     write_path(route, params, &target);
     encode_plain_zip(params);
     if (strcmp(route->method, "GET") == 0 || strcmp(route->method, "DELETE") == 0) {
-        write_query(params, &target);
+        write_query(route, params, &target);
         json_decref(params);
         params = NULL;
+    } else if (!strcmp(operation, "PutProvisionedConcurrencyConfig")) {
+        json_t *query = json_pack("{s:O}", "Qualifier", json_object_get(params, "Qualifier"));
+        write_query(route, query, &target);
+        json_decref(query);
+        json_object_del(params, "Qualifier");
     }
     assert_non_null(buffer_terminate(&target));
     answer = params ? api_exchange_json(&replay->world, route->method, target.data, params)
@@ -415,13 +426,31 @@ static void replay_step(struct replay *replay, json_t *step)
         json_array_append_new(replay->answers, json_null());
         return;
     }
-    if (json_object_get(step, "poll"))
-        testing_run(&replay->world.catalog); /* the client waits until the state has settled */
+    if (json_object_get(step, "poll")) { /* the client waits until the state has settled */
+        testing_run(&replay->world.catalog);
+        replay->allocated = true;
+    }
+    if (!strcmp(operation, "PutProvisionedConcurrencyConfig"))
+        replay->allocated = false;
     answer = call_operation(replay, operation, fill(replay, json_object_get(step, "params")));
     json_array_append(replay->answers, answer.body ? answer.body : json_null());
     if (is_comparable(recorded, operation, link))
         compare_answer(replay, recorded, &answer);
     api_answer_deinit(&answer);
+}
+
+/* In place of core: everything or nothing. */
+static void read_provisioned(const struct catalog_target *target, struct core_provisioned_state *ret_state,
+                             void *context)
+{
+    const struct replay *replay = context;
+    int32_t requested = (int32_t)catalog_target_provisioned(target)->requested;
+
+    *ret_state = (struct core_provisioned_state){.status = CORE_PROVISIONED_IN_PROGRESS, .requested = requested};
+    if (!replay->allocated)
+        return;
+    ret_state->status = CORE_PROVISIONED_READY;
+    ret_state->allocated = ret_state->available = requested;
 }
 
 static void replay_sequence(const char *name, json_t *sequence)
@@ -430,6 +459,8 @@ static void replay_sequence(const char *name, json_t *sequence)
     json_t *step;
 
     api_open(&replay.world);
+    replay.world.services.read_provisioned = read_provisioned;
+    replay.world.services.provisioned_context = &replay;
     replay.answers = json_array();
     replay.bindings =
         json_pack("{s:s, s:s, s:s}", "<partition>", "aws", "<region>", API_REGION, "<wrong-region>", "eu-central-1");
