@@ -1,5 +1,6 @@
 /* Picks the subcommand. */
 #include "cli/serve.h"
+#include "cli/simulate.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,7 @@ static void print_usage(FILE *out)
     fputs("Usage: kiln COMMAND [OPTION...]\n\n"
           "A self-hosted AWS Lambda.\n\n"
           "  serve      run the daemon (kiln serve --help lists its options)\n"
+          "  simulate   say what would happen in a scenario (kiln simulate --help)\n"
           "  version    print the version\n"
           "  help       this text\n",
           out);
@@ -31,6 +33,8 @@ int main(int argc, char **argv)
 
     if (!strcmp(command, "serve"))
         return serve_main(argc - 1, argv + 1);
+    if (!strcmp(command, "simulate"))
+        return simulate_main(argc - 1, argv + 1);
     if (!strcmp(command, "version") || !strcmp(command, "--version"))
         return version_main(argc - 1, argv + 1);
     if (!strcmp(command, "help") || !strcmp(command, "--help") || !strcmp(command, "-h")) {
