@@ -410,6 +410,15 @@ void gateway_abandon(struct gateway *gateway)
         abandon_operation(CONTAINER_OF(link, struct exchange, of_gateway));
 }
 
+size_t gateway_operation_count(const struct gateway *gateway)
+{
+    size_t count = 0;
+
+    LIST_FOREACH (link, &gateway->operating)
+        count++;
+    return count;
+}
+
 struct gateway *gateway_free(struct gateway *gateway)
 {
     if (gateway) {

@@ -31,6 +31,8 @@ void gateway_set_frontend(struct gateway *gateway, struct frontend *frontend);
  * invokes are the frontend's to drop.
  */
 void gateway_abandon(struct gateway *gateway);
+/* Requests that an operation has now, for tests. */
+size_t gateway_operation_count(const struct gateway *gateway);
 /* The listener must be gone. NULL is allowed. */
 struct gateway *gateway_free(struct gateway *gateway);
 
