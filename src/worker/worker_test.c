@@ -97,14 +97,16 @@ static void make_task(struct fixture *fixture)
 static struct launcher *start_launcher(struct fixture *fixture)
 {
 #ifdef WORKER_TEST_REAL
+    char instance[32]; /* a name of its own: runs side by side must not clear each other's cgroups away */
     const struct launcher_config config = {.network = SANDBOX_NETWORK_NONE,
-                                           .instance = "worker-test",
+                                           .instance = instance,
                                            .data_dir = fixture->root,
                                            .slots = 2,
                                            .first_uid = 400000 + (uid_t)getpid() % 1000 * 100};
     struct launcher *launcher;
     struct fault fault = {0};
 
+    snprintf(instance, sizeof(instance), "worker-test-%d", (int)getpid());
     if (launcher_start(&config, &launcher, &fault) < 0) {
         fprintf(stderr, "the launcher does not start: %s\n", fault.text);
         return NULL;
