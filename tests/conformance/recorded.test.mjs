@@ -84,6 +84,13 @@ while True:
     api.request("POST", "/2018-06-01/runtime/invocation/" + request + "/response", answer)
     api.getresponse().read()
 `
+const INITIALIZATION_TYPE = `import os
+def handler(event, context):
+    if event.get("wait"):
+        import time
+        time.sleep(event["wait"])
+    return os.environ["AWS_LAMBDA_INITIALIZATION_TYPE"]
+`
 const ECHO = 'def handler(event, context):\n    print(event)\n    return event\n'
 
 // What the packages hold where the recorded payload matters: the source, by the how-manieth package it is.
@@ -97,6 +104,7 @@ const SOURCES = {
   'test_introspection_invoke[python': () => INTROSPECTION_PYTHON,
   'test_introspection_invoke[nodejs': () => INTROSPECTION_NODE,
   'test_introspection_invoke[provided': () => INTROSPECTION_PROVIDED,
+  'TestLambdaConcurrency::': () => INITIALIZATION_TYPE,
   test_invocation_with_logs: () => ECHO,
   test_invocation_type_request_response: () => ECHO,
   test_lambda_too_large_response: () => 'def handler(event, context):\n    return "a" * event["bytenum"]\n',

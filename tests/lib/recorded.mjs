@@ -19,7 +19,7 @@ const escaped = (text) => text.replace(/[\\^.$|()[\]*+?{}]/g, '\\$&')
 /** By name: { steps, ... }. `corrections`: part of a name -> texts to leave out of that sequence. */
 export function recordedSequences(corrections = {}) {
   const read = (name) => JSON.parse(readFileSync(join(REPOSITORY, 'tests/data/recorded', name)))
-  const sequences = { ...read('lambda_control_plane.json'), ...read('lambda_invoke.json') }
+  const sequences = { ...read('lambda_control_plane.json'), ...read('lambda_invoke.json'), ...read('lambda_provisioned.json') }
   for (const [part, texts] of Object.entries(corrections)) {
     for (const name of Object.keys(sequences).filter((candidate) => candidate.includes(part))) {
       const corrected = texts.reduce((text, wrong) => text.replaceAll(wrong, ''), JSON.stringify(sequences[name]))
@@ -165,8 +165,8 @@ function isComparable({ operation, recorded, link }) {
 }
 
 function isSettled(answer) {
-  const { State, LastUpdateStatus } = answer.Configuration ?? answer
-  return State !== 'Pending' && LastUpdateStatus !== 'InProgress'
+  const { State, LastUpdateStatus, Status } = answer.Configuration ?? answer
+  return State !== 'Pending' && LastUpdateStatus !== 'InProgress' && Status !== 'IN_PROGRESS'
 }
 
 function dropState(answer) {
@@ -181,6 +181,7 @@ function parsed(text) {
 /** An exception in the form in which answers are recorded. */
 function errorAnswer({ name, message, $metadata, $fault, $response, $service, $retryable, Error: own, Message, ...members }) {
   delete members.stack
+  for (const [key, value] of Object.entries(members)) if (value === undefined) delete members[key]
   return {
     Error: { Code: name, Message: message === 'UnknownError' ? null : message }, // the SDK's word for no message
     ...members,
