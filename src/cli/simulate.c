@@ -2,6 +2,7 @@
 
 #include "sim/output.h"
 #include "sim/simulation.h"
+#include "sim/svg.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -100,6 +101,19 @@ static int complain(const struct fault *fault, enum exit_status status)
     return (int)status;
 }
 
+static int draw(const struct report *report, const char *path, struct fault *fault)
+{
+    FILE *file = fopen(path, "we");
+    int r;
+
+    if (!file)
+        return fault_set(fault, errno, "--svg: %s: %s", path, strerror(errno));
+    r = svg_write(report, file);
+    if (fclose(file) != 0 || r < 0)
+        return fault_set(fault, EIO, "--svg: cannot write %s", path);
+    return 0;
+}
+
 static int simulate(const struct simulate_options *options)
 {
     struct scenario *scenario CLEANUP(scenario_cleanup) = NULL;
@@ -117,6 +131,8 @@ static int simulate(const struct simulate_options *options)
         fault_prepend(&fault, "%s", options->path);
         return complain(&fault, EXIT_STATUS_USAGE);
     }
+    if (options->svg && draw(report, options->svg, &fault) < 0)
+        return complain(&fault, EXIT_STATUS_FAILED);
     if (output_report(&output, report) < 0)
         return complain(&(struct fault){.text = "cannot write the result"}, EXIT_STATUS_FAILED);
     return EXIT_STATUS_OK;

@@ -144,7 +144,7 @@ static void read_document(struct json_reader *reader, const char *directory, str
                        "assignment");
     read_account(reader, &root, scenario);
     member = json_member(&root, "description");
-    json_text(reader, &member);
+    scenario->description = json_text(reader, &member);
     member = json_member(&root, "assignment");
     scenario->limits.mode = json_word(reader, &member, modes, 0) ? ASSIGNMENT_STRICT : ASSIGNMENT_SHARED;
     read_times(reader, &root, scenario);

@@ -127,6 +127,7 @@ struct scenario_retry {
 };
 
 struct scenario {
+    const char *description; /* NULL: none */
     struct core_limits limits;
     struct scenario_function *functions;
     size_t function_count;
