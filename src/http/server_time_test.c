@@ -88,12 +88,12 @@ static void test_steady_slow_body_is_accepted(void **state)
     struct response response;
 
     (void)state;
-    service_start(&service, &(struct http_server_config){.body_timeout_ms = 100, .header_timeout_ms = 50}, true);
+    service_start(&service, &(struct http_server_config){.body_timeout_ms = 1500, .header_timeout_ms = 500}, true);
     peer = peer_connect(&service);
     assert_true(peer_send_text(&service, &peer, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 15\r\n\r\n"));
     for (size_t i = 0; i < 15; i++) {
         assert_true(peer_send_text(&service, &peer, "x"));
-        service_linger(&service, 12);
+        service_linger(&service, 120); /* a busy machine may stretch this tenfold */
     }
     response = peer_response(&service, &peer);
     assert_int_equal(response.status, 200);
@@ -196,14 +196,14 @@ static void test_slow_reader_gets_all(void **state)
     struct response response;
 
     (void)state;
-    service_start(&service, &(struct http_server_config){.write_timeout_ms = 500}, true);
+    service_start(&service, &(struct http_server_config){.write_timeout_ms = 2000}, true);
     peer = peer_connect(&service);
     assert_true(peer_send_text(&service, &peer, "GET /park HTTP/1.1\r\n" HOST "\r\n"));
     wait_until(&service, service.parked_count == 1);
     put_bytes(&body, MIBS * MIB);
     http_respond(service.parked[0], 200, NULL, 0, &body);
     for (size_t i = 0; i < MIBS; i++) {
-        service_linger(&service, 50);
+        service_linger(&service, 150);
         receive_exactly(&service, &peer, MIB);
     }
     response = peer_response(&service, &peer);
