@@ -9,7 +9,12 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <limits.h>
 #include <string.h>
+
+enum { UNRESERVED_MINIMUM = 100 };
+
+#define NOT_GIVEN UINT_MAX
 
 typedef int parse_function(const char *text, void *value, struct fault *fault);
 
@@ -172,7 +177,7 @@ static const struct option options_table[] = {
     {"region", "NAME", parse_region, AT(region), "Region of unsigned callers (default us-east-1)"},
     {"concurrency", "N", parse_count, AT(concurrency), "concurrent executions per account and Region (default 1000)"},
     {"unreserved-minimum", "N", parse_count_or_zero, AT(unreserved_minimum),
-     "concurrency that reservations must leave (default 100)"},
+     "concurrency that reservations must leave (default 100, or all of less)"},
     {"scaling-rate", "N", parse_count, AT(scaling_rate), "new environments per 10 s and function (default 1000)"},
     {"provisioning-rate", "N", parse_count, AT(provisioning_rate),
      "provisioned environments per minute and function (default 6000)"},
@@ -275,6 +280,13 @@ static int apply_argument(int argc, char **argv, int *index, struct serve_option
     return 0;
 }
 
+/* The service's minimum, but all of a limit that is smaller: then nothing can be reserved. */
+static void settle_defaults(struct serve_options *options)
+{
+    if (options->unreserved_minimum == NOT_GIVEN)
+        options->unreserved_minimum = MIN(UNRESERVED_MINIMUM, options->concurrency);
+}
+
 /* Rules between options. */
 static int check(const struct serve_options *options, struct fault *fault)
 {
@@ -301,7 +313,7 @@ int serve_options_parse(int argc, char **argv, char *(*get_env)(const char *name
         .account_id = "000000000000",
         .region = "us-east-1",
         .concurrency = 1000,
-        .unreserved_minimum = 100,
+        .unreserved_minimum = NOT_GIVEN,
         .scaling_rate = 1000,
         .provisioning_rate = 6000,
         .idle_timeout_s = 600,
@@ -315,8 +327,10 @@ int serve_options_parse(int argc, char **argv, char *(*get_env)(const char *name
     r = apply_environment(get_env, &options, fault);
     for (int i = 1; r == 0 && i < argc; i++)
         r = apply_argument(argc, argv, &i, &options, fault);
-    if (r == 0)
+    if (r == 0) {
+        settle_defaults(&options);
         r = check(&options, fault);
+    }
     if (r == 0)
         *ret_options = options;
     return r;
