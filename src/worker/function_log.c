@@ -449,7 +449,8 @@ static void add_to_tail(struct function_log_stream *stream, struct span bytes)
 
 void function_log_line(struct function_log_stream *stream, struct span line, int64_t wall_ns)
 {
-    if (stream->unfinished.length && stream->tail)
+    /* Not a question of what is unfinished: an event cut at its full length is finished and has no newline. */
+    if (stream->tail && stream->tail->length && stream->tail->data[stream->tail->length - 1] != '\n')
         add_to_tail(stream, SPAN("\n"));
     end_unfinished(stream);
     add_event(stream, line, wall_ns / NS_PER_MS);

@@ -164,6 +164,21 @@ static void test_endless_line_is_cut_at_the_event_limit(void **state)
     assert_int_equal(events, 3);
 }
 
+static void test_tail_ends_a_line_that_was_cut_at_its_full_length(void **state)
+{
+    struct fixture *fixture = *state;
+    static char flood_bytes[LOG_RECORD_MESSAGE_MAX];
+    CLEANUP(buffer_deinit) struct buffer tail = BUFFER_INIT;
+
+    memset(flood_bytes, 'x', sizeof(flood_bytes));
+    function_log_set_tail(fixture->stream, &tail);
+    function_log_output(fixture->stream, span_of(flood_bytes, sizeof(flood_bytes)), NOW);
+    function_log_line(fixture->stream, SPAN("END\n"), NOW);
+    assert_int_equal(tail.length, FUNCTION_LOG_TAIL_BYTES);
+    assert_memory_equal(tail.data + tail.length - 6, "x\nEND\n", 6);
+    function_log_set_tail(fixture->stream, NULL);
+}
+
 static void test_tail_keeps_the_last_4_kb(void **state)
 {
     struct fixture *fixture = *state;
@@ -282,6 +297,7 @@ int main(void)
         CASE(test_output_is_cut_into_lines_whatever_its_pieces),
         CASE(test_endless_line_is_cut_at_the_event_limit),
         CASE(test_tail_keeps_the_last_4_kb),
+        CASE(test_tail_ends_a_line_that_was_cut_at_its_full_length),
         CASE(test_full_stream_gets_room_once_written),
         CASE(test_stream_closed_during_a_write_loses_nothing),
         CASE(test_disk_that_refuses_costs_the_lines_only),
