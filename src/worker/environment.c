@@ -623,6 +623,17 @@ bool environment_take_next(struct environment *environment, struct http_request 
     }
 }
 
+/* While frozen it is the death of the runtime that cuts the connection (SIGKILL reaches frozen processes), and init,
+ * frozen too, can only tell of it when thawed. */
+void environment_on_next_lost(struct environment *environment)
+{
+    environment->next = NULL;
+    if (environment->state != ENVIRONMENT_IDLE)
+        return;
+    environment_io_thaw(environment);
+    worker_start_limit(environment->worker, environment->worker->graces, &environment->grace, clock_monotonic_ns());
+}
+
 bool environment_take_init_error(struct environment *environment, struct span type, struct buffer *posted)
 {
     char text[160];

@@ -200,6 +200,8 @@ void environment_on_retry(struct limit *limit);
 bool environment_expects_answer(const struct environment *environment, struct span request_id);
 /* GET next. False: the wrong moment. True: the environment keeps the request until there is an event. */
 bool environment_take_next(struct environment *environment, struct http_request *request);
+/* The connection of the kept request is gone. */
+void environment_on_next_lost(struct environment *environment);
 /* POST init/error. False: the wrong moment. Takes `posted`. */
 bool environment_take_init_error(struct environment *environment, struct span type, struct buffer *posted);
 /* The invocation's answer, from the runtime (takes `payload`). Only when environment_expects_answer. */

@@ -198,7 +198,7 @@ static void on_request_gone(struct http_request *request, void *context)
     struct environment *environment = context;
 
     if (environment->next == request)
-        environment->next = NULL;
+        environment_on_next_lost(environment);
     if (environment->upload != request)
         return;
     environment->upload = NULL;
