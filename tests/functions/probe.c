@@ -5,7 +5,8 @@
  *   {"sleep_ms": N}   answers after N ms        {"exit": N}    exits with status N instead of answering
  *   {"signal": N}     kills itself              {"hang": 1}    never answers
  *
- * The answer is {"pid": process id, "count": how many events this process has had}.
+ * The answer is {"pid": process id, "count": how many events this process has had}, with the event's "id" when it has
+ * one.
  */
 #define _GNU_SOURCE
 #include "client.h"
@@ -38,10 +39,15 @@ int main(void)
 {
     client_connect();
     for (int count = 1;; count++) {
+        char *event = client_next();
+        long id = number(event, "id");
         char answer[128];
 
-        obey(client_next());
-        snprintf(answer, sizeof(answer), "{\"pid\":%d,\"count\":%d}", (int)getpid(), count);
+        obey(event);
+        if (id)
+            snprintf(answer, sizeof(answer), "{\"pid\":%d,\"count\":%d,\"id\":%ld}", (int)getpid(), count, id);
+        else
+            snprintf(answer, sizeof(answer), "{\"pid\":%d,\"count\":%d}", (int)getpid(), count);
         client_answer(answer);
     }
 }
