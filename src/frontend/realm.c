@@ -29,6 +29,8 @@ static int realm_new(struct frontend *frontend, const struct catalog_scope *scop
     limits.unreserved_minimum = (int32_t)frontend->config.unreserved_minimum;
     limits.scaling_rate = (int32_t)frontend->config.scaling_rate;
     limits.provisioning_rate = (int32_t)frontend->config.provisioning_rate;
+    /* A runtime that has used its share of CPU comes back for its next event up to a CFS period (100 ms) later. */
+    limits.finishing_grace_ns = 120 * NS_PER_MS;
     limits.idle_timeout_ns = frontend->config.idle_timeout_s * NS_PER_S;
     realm->frontend = frontend;
     realm->scope = scope;

@@ -146,6 +146,8 @@ unsigned environment_io_memory_used(struct environment *environment, int64_t now
     if (n > 0) {
         text[n] = '\0';
         environment->memory_used_mib = (unsigned)((strtoull(text, NULL, 10) + (1 << 20) - 1) >> 20);
+        /* The kernel's figure has /tmp and the page cache in it, which do not count against MemorySize. */
+        environment->memory_used_mib = MIN(environment->memory_used_mib, environment->spec.memory_mib);
     }
     return environment->memory_used_mib;
 }

@@ -42,7 +42,7 @@ static char *make_stream_name(struct environment *environment)
 
     clock_format_iso(clock_wall_ns(), when);
     random_hex(hex, sizeof(hex) - 1);
-    return arena_printf(&environment->arena, "%.4s/%.2s/%.2s[%s]%s", when, when + 5, when + 8,
+    return arena_printf(&environment->arena, "%.4s/%.2s/%.2s/[%s]%s", when, when + 5, when + 8,
                         environment->spec.version, hex);
 }
 

@@ -79,7 +79,7 @@ test('the file of the environment holds what the tails said, with times', async 
     const answer = await invokeToEnd(kiln.lambda, 'filed', { code })
     tails.push(answer.log)
     assert.match(answer.log, new RegExp(`^START .*\nout ${word}\nerr ${word}\nEND .*\nREPORT .*\n$`))
-    assert.match(answer.payload, /^\d{4}\/\d\d\/\d\d.*\[\$LATEST\][0-9a-f]{32}$/)
+    assert.match(answer.payload, /^\d{4}\/\d\d\/\d\d\/\[\$LATEST\][0-9a-f]{32}$/)
   }
   const text = await logOf('filed', 2)
   assert.ok(text.endsWith(tails.join('')), text)
