@@ -8,8 +8,8 @@
 static char *drawn(const char *text)
 {
     struct simulation_options options = {.seed = 1};
-    struct scenario *scenario;
-    struct report *report;
+    struct scenario *scenario = NULL;
+    struct report *report = NULL;
     struct fault fault = {0};
     size_t length;
     char *svg;
