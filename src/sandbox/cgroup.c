@@ -205,12 +205,23 @@ static void give_up(struct cgroup_host *host, enum cgroup_tree tree)
         host->on_unified[i] = false;
 }
 
+/* Another Kiln that ends may remove kiln/, empty as it is, between the two steps: then once more. */
+static int make_base(const struct cgroup_host *host, enum cgroup_tree tree)
+{
+    int r = -ENOENT;
+
+    for (int tries = 0; tries < 10 && r == -ENOENT; tries++) {
+        r = make_directory(host->roots[tree], "kiln");
+        if (r == 0)
+            r = make_directory(host->roots[tree], host->base);
+    }
+    return r;
+}
+
 static int prepare_tree(struct cgroup_host *host, enum cgroup_tree tree, struct fault *fault)
 {
-    int r = make_directory(host->roots[tree], "kiln");
+    int r = make_base(host, tree);
 
-    if (r == 0)
-        r = make_directory(host->roots[tree], host->base);
     if (is_out_of_reach(r)) {
         give_up(host, tree);
         return 0;
