@@ -251,6 +251,7 @@ static struct scope_entry *scope_entry_free(struct scope_entry *entry)
     TABLE_FOREACH (item, &entry->scope.functions)
         function_entry_free(function_entry_of(item->value));
     table_deinit(&entry->scope.functions);
+    scope_free_records(&entry->scope);
     free((char *)entry->scope.account);
     free((char *)entry->scope.region);
     free(entry->key);

@@ -128,15 +128,34 @@ struct catalog_target {
     struct catalog_alias *alias;     /* NULL unless the qualifier is an alias */
 };
 
+/*
+ * What else is kept durably: documents that operations read and write as a whole. The catalog does not look into them;
+ * none needs an observer.
+ */
+enum catalog_record_kind {
+    CATALOG_EVENT_SOURCE_MAPPING, /* by UUID; api/lambda/event_sources */
+    CATALOG_ROLE,                 /* IAM's, by name, in the Region CATALOG_GLOBAL; api/iam */
+    CATALOG_RECORD_KINDS
+};
+
+/* Where records lie that belong to an account and no Region. */
+#define CATALOG_GLOBAL SPAN("global")
+
+struct catalog_record {
+    const char *name;
+    const json_t *document; /* an object */
+};
+
 /* One account in one Region. */
 struct catalog_scope {
     const char *account;
     const char *region;
-    struct table functions;     /* by name: struct catalog_function */
-    uint64_t reserved_total;    /* sum over the functions */
-    uint64_t provisioned_total; /* sum over the functions without reserved concurrency */
-    uint64_t code_bytes;        /* sum of the packages' sizes over all versions */
-    void *attachment;           /* the frontend's */
+    struct table functions;                     /* by name: struct catalog_function */
+    struct table records[CATALOG_RECORD_KINDS]; /* by name: struct catalog_record */
+    uint64_t reserved_total;                    /* sum over the functions */
+    uint64_t provisioned_total;                 /* sum over the functions without reserved concurrency */
+    uint64_t code_bytes;                        /* sum of the packages' sizes over all versions */
+    void *attachment;                           /* the frontend's */
 };
 
 /*
@@ -227,6 +246,9 @@ struct catalog_version *catalog_find_unchanged(const struct catalog_function *fu
 /* An update is InProgress or the function is Pending: the service refuses other updates meanwhile. */
 bool catalog_is_settling(const struct catalog_function *function);
 
+/* The record's document, NULL when there is none; a scope of NULL has none. */
+const json_t *catalog_find_record(const struct catalog_scope *scope, enum catalog_record_kind kind, struct span name);
+
 /* Sum over all scopes, for GetAccountSettings-like limits and health. */
 size_t catalog_function_count(const struct catalog *catalog);
 
@@ -312,3 +334,12 @@ int catalog_change_set_provisioned(struct catalog_change *change, const struct c
                                    const struct catalog_provisioned *provisioned) MUST_USE;
 /* Replaces all tags. */
 int catalog_change_set_tags(struct catalog_change *change, struct catalog_function *function, json_t *tags) MUST_USE;
+/*
+ * Makes the record or replaces its document, an object. Names have no '/' and at most 512 bytes. Any number of records
+ * may change together, each once, also with a function.
+ */
+int catalog_change_put_record(struct catalog_change *change, enum catalog_record_kind kind, struct span name,
+                              json_t *document) MUST_USE;
+/* The record must be there. */
+int catalog_change_delete_record(struct catalog_change *change, enum catalog_record_kind kind,
+                                 struct span name) MUST_USE;

@@ -50,6 +50,7 @@ struct catalog_change {
     struct catalog_alias *deleted_alias;
     struct catalog_target provisioned_target; /* version NULL: not this edit */
     struct catalog_provisioned provisioned;
+    struct record_edits records;
 };
 
 static struct catalog_change *change_free(struct catalog_change *change)
@@ -65,6 +66,7 @@ static struct catalog_change *change_free(struct catalog_change *change)
     free(change->alias_description);
     free(change->alias_revision_id);
     json_decref(change->facts.tags);
+    record_edits_deinit(&change->records);
     if (change->creates)
         function_entry_free(change->function);
     free(change);
@@ -86,6 +88,7 @@ void change_abandon(struct catalog_change *change)
     free(change->alias_description);
     free(change->alias_revision_id);
     json_decref(change->facts.tags);
+    record_edits_deinit(&change->records);
     if (change->creates)
         function_entry_free(change->function);
     *change = (struct catalog_change){.abandoned = true};
@@ -488,6 +491,17 @@ int catalog_change_set_tags(struct catalog_change *change, struct catalog_functi
     return 0;
 }
 
+int catalog_change_put_record(struct catalog_change *change, enum catalog_record_kind kind, struct span name,
+                              json_t *document)
+{
+    return record_edits_put(&change->records, &change->scope->scope, change->batch, kind, name, document);
+}
+
+int catalog_change_delete_record(struct catalog_change *change, enum catalog_record_kind kind, struct span name)
+{
+    return record_edits_delete(&change->records, &change->scope->scope, change->batch, kind, name);
+}
+
 /* --- applying: nothing here can fail --- */
 
 static uint64_t config_bytes(const struct catalog_version_config *config)
@@ -669,6 +683,7 @@ static void change_apply(struct catalog_change *change)
 {
     bool creates = change->creates;
 
+    record_edits_apply(&change->records, &change->scope->scope);
     if (change->deletes) {
         apply_deletion(change);
         return;
@@ -801,7 +816,7 @@ static int lane_start(struct scope_entry *scope, struct catalog_mutation *mutati
     r = mutation->build(mutation, change);
     if (r == 0 && change->facts_changed && !change->deletes)
         r = put_function(change);
-    if (r != 0 || !change->function) {
+    if (r != 0 || (!change->function && !change->records.count)) {
         change_free(change);
         return r;
     }

@@ -121,6 +121,27 @@ int document_write_alias(const struct document_alias *alias, struct buffer *byte
                           bytes);
 }
 
+int document_write_record(json_t *record, struct buffer *bytes)
+{
+    return write_document(json_pack("{s:i, s:O}", "format", CATALOG_FORMAT, "record", record), bytes);
+}
+
+int document_read_record(struct span bytes, json_t **ret_record)
+{
+    json_t *document;
+    json_t *record;
+    int r = document_parse(bytes, &document);
+
+    if (r < 0)
+        return r;
+    record = json_object_get(document, "record");
+    r = json_is_object(record) ? 0 : -EPROTO;
+    if (r == 0)
+        *ret_record = json_incref(record);
+    json_decref(document);
+    return r;
+}
+
 int document_parse(struct span bytes, json_t **ret_document)
 {
     json_error_t error;

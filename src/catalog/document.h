@@ -1,11 +1,14 @@
 /*
- * The stored form: three collections of JSON documents, each with a format number.
+ * The stored form: collections of JSON documents, each with a format number.
  *
  *   functions  ACCOUNT/REGION/NAME          {"format", "next_version", "reserved"?, "tags"}
  *   versions   ACCOUNT/REGION/NAME/NUMBER   {"format", "state", "update", "revision", "code", "code_bytes",
  *                                            "source_description"?, "provisioned"?, "configuration"}
  *   aliases    ACCOUNT/REGION/NAME/ALIAS    {"format", "version", "description", "revision", "additional"?, "weight"?,
  *                                            "provisioned"?}
+ *
+ *   records (record.c has the collections' names)
+ *              ACCOUNT/REGION/NAME          {"format", "record"}
  *
  * where "provisioned" is {"requested", "modified"}.
  *
@@ -60,6 +63,11 @@ struct document_alias {
 int document_write_function(const struct function_facts *facts, struct buffer *bytes) MUST_USE;
 int document_write_version(const struct document_version *version, struct buffer *bytes) MUST_USE;
 int document_write_alias(const struct document_alias *alias, struct buffer *bytes) MUST_USE;
+
+/* A record's own document inside of what is stored. */
+int document_write_record(json_t *record, struct buffer *bytes) MUST_USE;
+/* -EPROTO, -ENOMEM. The caller owns the result, an object. */
+int document_read_record(struct span bytes, json_t **ret_record) MUST_USE;
 
 /* Parses and checks the format number. -EPROTO (not ours, or newer), -ENOMEM. The caller owns the result. */
 int document_parse(struct span bytes, json_t **ret_document) MUST_USE;

@@ -113,6 +113,34 @@ int version_config_new(struct code_store *code, const struct config_source *sour
 /* Gives back without releasing the package: for the end of the program. */
 void version_config_forget(struct catalog_version_config *config);
 
+/* --- record.c --- */
+struct store_batch;
+
+struct record_edit {
+    enum catalog_record_kind kind;
+    struct catalog_record *record;  /* there already, or `created` */
+    struct catalog_record *created; /* owned until applied */
+    json_t *document;               /* owned until applied; NULL: the record goes */
+};
+
+/* What a change does to records. Zero-initialised it is empty. */
+struct record_edits {
+    struct record_edit *items;
+    size_t count;
+};
+
+void record_edits_deinit(struct record_edits *edits);
+/* Add an edit, and its document to the batch. */
+int record_edits_put(struct record_edits *edits, struct catalog_scope *scope, struct store_batch *batch,
+                     enum catalog_record_kind kind, struct span name, json_t *document) MUST_USE;
+int record_edits_delete(struct record_edits *edits, struct catalog_scope *scope, struct store_batch *batch,
+                        enum catalog_record_kind kind, struct span name) MUST_USE;
+/* When the batch is durable; cannot fail. */
+void record_edits_apply(struct record_edits *edits, struct catalog_scope *scope);
+void scope_free_records(struct catalog_scope *scope);
+/* All kinds. 0 or -errno with a sentence for what is not understood. */
+int records_load(struct catalog *catalog, struct fault *fault) MUST_USE;
+
 /* --- change.c --- */
 /* Runs what waits in the lane until something is at the store. */
 void lane_run(struct scope_entry *scope);

@@ -1,4 +1,5 @@
-/* What the store holds becomes structures: functions first, then their versions, then aliases, in the order of keys. */
+/* What the store holds becomes structures: functions first, then their versions, then aliases, in the order of keys;
+ * records last. */
 #include "catalog/document.h"
 #include "store/code.h"
 #include "store/store.h"
@@ -267,6 +268,8 @@ int catalog_load(struct catalog *catalog, struct fault *fault)
         r = store_load(store, DOCUMENT_VERSIONS, on_version, &loading);
     if (r == 0)
         r = store_load(store, DOCUMENT_ALIASES, on_alias, &loading);
+    if (r == 0)
+        r = records_load(catalog, fault);
     if (r == 0)
         r = announce(catalog, fault);
     if (r < 0) {
