@@ -1,162 +1,161 @@
 // Every recorded sequence once more, over HTTP and with the SDK. Whole answers must be as recorded; what the recorded
 // functions did when they were invoked is done here by functions of our own.
+//
+// Where an answer differs and has to, recorded_exceptions.json says why (docs/api-coverage.md shows it). An exception
+// that is not needed any more fails. A sequence ends at its first operation that Kiln does not support yet; which those
+// are is what docs/api-coverage.md says, so that a sequence goes on as soon as the operation is there.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { recordedSequences, Replay } from '../lib/recorded.mjs'
-import { IS_ROOT, startKiln } from '../lib/kiln.mjs'
+import { isComparable, isUnsupported, recordedSequences, Replay } from '../lib/recorded.mjs'
+import { packagesOf } from '../lib/recorded_functions.mjs'
+import { IS_ROOT, REPOSITORY, startKiln } from '../lib/kiln.mjs'
 
-// Not replayed, by a part of the name, with the reason.
-const EXCEPTIONS = {
-  test_advanced_logging_configuration_format_switch: 'the JSON log format is refused until it is written',
-  test_lambda_runtime_error: "the stack trace of the service's own importer is recorded",
-  'test_introspection_invoke[python3.9]': 'recorded where the locale en_US.UTF-8 was installed; without it Python sets LC_CTYPE',
-  'test_introspection_invoke[python3.10]': 'likewise',
-  'test_introspection_invoke[python3.11]': 'likewise',
-  'test_introspection_invoke[provided.al2]': 'the Runtime API was recorded at 127.0.0.1, on the older system alone',
-  test_lambda_concurrent_code_updates: 'a race between two requests; replayed without a network by the unit tests',
-  test_lambda_concurrent_config_updates: 'likewise',
-  test_mixed_architecture: 'needs a host that runs both architectures',
-}
-// The recorded address of the Runtime API is that of a network namespace.
-if (!IS_ROOT) {
-  EXCEPTIONS.test_lambda_init_environment = 'needs root, for a network of its own'
-  EXCEPTIONS.test_introspection_invoke = 'likewise'
+// What the host must have for an exception not to apply: such an exception is only about hosts without it.
+const HOST_HAS = {
+  root: IS_ROOT,
+  locale: /^en_US\.utf-?8$/im.test(execFileSync('locale', ['-a'], { encoding: 'utf8' })),
 }
 
 // Where another text than the recorded one is right: the interpreters are the host's, not in /var/lang.
 const HOST_INTERPRETERS = ['/var/lang/lib:', '/var/lang/bin:']
 const CORRECTIONS = { test_lambda_init_environment: HOST_INTERPRETERS, test_introspection_invoke: HOST_INTERPRETERS }
 
-// A look is recorded that came before an update was through; here the update may be faster.
-const LATE = ['test_lambda_code_location_zipfile', 'test_lambda_code_location_s3']
+/**
+ * { sequences?, operation?, type?, service?, host?, race?, target?, reason }: parts of names of sequences (default all),
+ * and of these the steps of that operation (and InvocationType) or service; without both the whole sequence. `host`: only
+ * where the host lacks that; `race`: not replayed, because it ends now so, now so; `target`: a request of that service,
+ * which Kiln refuses as unknown.
+ */
+const EXCEPTIONS = JSON.parse(readFileSync(join(REPOSITORY, 'tests/conformance/recorded_exceptions.json')))
+  .filter(({ host }) => !host || !HOST_HAS[host])
+  .map((exception) => ({ ...exception, needed: 0, notNeeded: [] }))
+const SEQUENCES = Object.entries(recordedSequences(CORRECTIONS))
+const SUPPORTED = supportedOperations()
 
-const VERSION = (id) => `def handler(event, context):
-    return {"version_id": "version${id}", "invoked_arn": context.invoked_function_arn,
-            "version_from_ctx": context.function_version}
-`
-const INTROSPECTION = `def handler(event, context):
-    names = ["invoked_function_arn", "function_version", "function_name", "memory_limit_in_mb", "aws_request_id",
-             "log_group_name", "log_stream_name", "client_context"]
-    return {"event": event, "context": {name: getattr(context, name) for name in names}}
-`
-const ENVIRONMENT = `import os
-def handler(event, context):
-    return {"environment": dict(os.environ)}
-`
-const HANDLERS = `def handler(event, context):
-    return {"handler": "handler"}
-def handler_two(event, context):
-    return {"handler": "handler_two"}
-`
+/** Operation -> is it supported, by the two tables of docs/api-coverage.md. */
+function supportedOperations() {
+  const [, yes, no] = readFileSync(join(REPOSITORY, 'docs/api-coverage.md'), 'utf8').match(/\n## AWS Lambda(.*?)\nNot yet:\n(.*?)(?:\n## |$)/s)
+  const names = (text) => [...text.matchAll(/^\| ([A-Z]\w+) \| `/gm)].map(([, name]) => name)
+  return new Map([...names(yes).map((name) => [name, true]), ...names(no).map((name) => [name, false])])
+}
 
-const CONTEXT = ['aws_request_id', 'function_name', 'function_version', 'invoked_function_arn', 'log_group_name', 'log_stream_name', 'memory_limit_in_mb']
-const INTROSPECTION_PYTHON = `import os
-def handler(event, context):
-    ctx = {name: getattr(context, name) for name in ${JSON.stringify(CONTEXT)}}
-    ctx["remaining_time_in_millis"] = context.get_remaining_time_in_millis()
-    return {"ctx": ctx, "environment": dict(os.environ), "packages": []}
-`
-const INTROSPECTION_NODE = `exports.handler = async (event, context) => ({
-  ctx: {
-    aws_request_id: context.awsRequestId, function_name: context.functionName, function_version: context.functionVersion,
-    invoked_function_arn: context.invokedFunctionArn, log_group_name: context.logGroupName,
-    log_stream_name: context.logStreamName, remaining_time_in_millis: context.getRemainingTimeInMillis(),
-  },
-  environment: process.env, packages: [],
+const isWhole = ({ operation, service }) => !operation && !service
+const isAbout = ({ sequences }, name) => !sequences || sequences.some((part) => name.includes(part))
+
+function exceptionFor(name, step) {
+  const isAboutStep = ({ service, operation, type }) => (!service || service === step.service)
+    && (!operation || operation === step.operation) && (!type || type === step.params.InvocationType)
+  return EXCEPTIONS.find((exception) => !isWhole(exception) && isAbout(exception, name) && isAboutStep(exception))
+}
+
+let kiln
+before(async () => {
+  kiln = await startKiln({ args: IS_ROOT ? ['--network', 'none'] : [] })
 })
-`
-// A runtime of its own: the variables it was started with, before the interpreter adds to them.
-const INTROSPECTION_PROVIDED = `#!/usr/bin/python3
-import http.client, json
-environment = dict(item.split("=", 1) for item in open("/proc/self/environ").read().split(chr(0)) if item)
-api = http.client.HTTPConnection(environment["AWS_LAMBDA_RUNTIME_API"])
-while True:
-    api.request("GET", "/2018-06-01/runtime/invocation/next")
-    event = api.getresponse()
-    event.read()
-    request = event.headers["Lambda-Runtime-Aws-Request-Id"]
-    ctx = {"aws_request_id": request, "deadline": event.headers["Lambda-Runtime-Deadline-Ms"],
-           "function_name": environment["AWS_LAMBDA_FUNCTION_NAME"], "function_version": environment["AWS_LAMBDA_FUNCTION_VERSION"],
-           "invoked_function_arn": event.headers["Lambda-Runtime-Invoked-Function-Arn"],
-           "log_group_name": environment["AWS_LAMBDA_LOG_GROUP_NAME"], "log_stream_name": environment["AWS_LAMBDA_LOG_STREAM_NAME"],
-           "memory_limit_in_mb": int(environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"])}
-    environment["_X_AMZN_TRACE_ID"] = event.headers["Lambda-Runtime-Trace-Id"]
-    answer = json.dumps({"ctx": ctx, "environment": environment, "packages": []})
-    api.request("POST", "/2018-06-01/runtime/invocation/" + request + "/response", answer)
-    api.getresponse().read()
-`
-const INITIALIZATION_TYPE = `import os
-def handler(event, context):
-    if event.get("wait"):
-        import time
-        time.sleep(event["wait"])
-    return os.environ["AWS_LAMBDA_INITIALIZATION_TYPE"]
-`
-const ECHO = 'def handler(event, context):\n    print(event)\n    return event\n'
-
-// What the packages hold where the recorded payload matters: the source, by the how-manieth package it is.
-const SOURCES = {
-  test_lambda_versions_with_code_changes: VERSION,
-  test_lambda_alias_moving: VERSION,
-  test_alias_routingconfig: VERSION,
-  test_invocation_with_qualifier: () => INTROSPECTION,
-  test_upload_lambda_from_s3: () => INTROSPECTION,
-  test_lambda_init_environment: () => ENVIRONMENT,
-  'test_introspection_invoke[python': () => INTROSPECTION_PYTHON,
-  'test_introspection_invoke[nodejs': () => INTROSPECTION_NODE,
-  'test_introspection_invoke[provided': () => INTROSPECTION_PROVIDED,
-  'TestLambdaConcurrency::': () => INITIALIZATION_TYPE,
-  test_invocation_with_logs: () => ECHO,
-  test_invocation_type_request_response: () => ECHO,
-  test_lambda_too_large_response: () => 'def handler(event, context):\n    return "a" * event["bytenum"]\n',
-  test_lambda_runtime_exit: () => 'import sys\nsys.exit(0)\n',
-  test_lambda_handler_error: () => 'def handler(event, context):\n    raise Exception("Handler fails")\n',
-  test_lambda_handler_exit: () => 'import sys\ndef handler(event, context):\n    sys.exit(0)\n',
-  test_lambda_handler_update: () => HANDLERS,
-}
-
-function packages(name) {
-  const source = Object.entries(SOURCES).find(([part]) => name.includes(part))?.[1]
-  const seen = []
-  return ({ $zip: content, file }) => {
-    if (!seen.includes(content)) seen.push(content)
-    if (file === 'package-for-runtime') file = name.includes('[python') ? 'handler.py' : name.includes('[nodejs') ? 'index.js' : 'bootstrap'
-    return { [file]: source ? source(seen.indexOf(content) + 1) : content }
-  }
-}
+after(() => kiln?.stop())
 
 describe('recorded sequences', { concurrency: 4 }, () => {
-  const table = {}
-  let kiln
+  const table = {} // by operation
+  const waiting = {} // operations that are not supported yet -> how many sequences end there
 
-  before(async () => {
-    kiln = await startKiln({ args: IS_ROOT ? ['--network', 'none'] : [] })
+  after(() => {
+    console.log('steps by operation (sent: their answers were not recorded)')
+    console.table(Object.fromEntries(Object.entries(table).sort()))
+    console.log('operations that are not supported yet, and how many sequences end there')
+    console.table(waiting)
   })
 
-  after(async () => {
-    console.table(table)
-    await kiln?.stop()
+  function count(step, column) {
+    const name = step.service ? `${step.service}: ${step.operation}` : step.operation
+    table[name] ??= { identical: 0, exceptions: 0, 'not supported yet': 0, different: 0, sent: 0 }
+    table[name][column]++
+  }
+
+  /** Sends and compares; returns whether to go on with the sequence. */
+  async function replayStep(replay, name, at, step, exceptionForAll) {
+    const exception = exceptionFor(name, step)
+    if (step.service && !step.skip) {
+      assert.ok(exception, `step ${at}: no exception says why ${step.service} is left out`)
+      count(step, 'exceptions')
+    }
+    if (step.service || step.skip) return true
+    let answer
+    try {
+      answer = await replay.step(at, step)
+    } catch (error) {
+      count(step, exception || exceptionForAll ? 'exceptions' : 'different')
+      if (!exception) throw error
+      exception.needed++
+      return true
+    }
+    return isUnsupported(answer) ? endsUnsupported(step, exception) : wasIdentical(name, step, exception)
+  }
+
+  function endsUnsupported(step, exception) {
+    const { operation } = step
+    count(step, exception ? 'exceptions' : 'not supported yet')
+    if (exception) return !(exception.needed += 1)
+    assert.equal(SUPPORTED.get(operation), false, `docs/api-coverage.md does not say that ${operation} is not supported`)
+    waiting[operation] = (waiting[operation] ?? 0) + 1
+    return false
+  }
+
+  function wasIdentical(name, step, exception) {
+    if (isComparable(step)) count(step, 'identical')
+    else count(step, 'sent')
+    if (exception && isComparable(step)) exception.notNeeded.push(name)
+    return true
+  }
+
+  async function replayAll(name, account, steps, exceptionForAll) {
+    const replay = new Replay((options) => kiln.client(options), { account, packageFor: packagesOf(name) })
+    const last = steps.findLastIndex(isComparable) // nothing is shown by what comes after it
+    try {
+      for (const [at, step] of steps.entries()) if (at > last || !(await replayStep(replay, name, at, step, exceptionForAll))) break
+    } finally {
+      replay.close()
+    }
+  }
+
+  /** A sequence that is known to differ somewhere. */
+  async function replayDiffering(name, account, steps, exception) {
+    try {
+      await replayAll(name, account, steps, exception)
+    } catch {
+      exception.needed++
+      return
+    }
+    exception.notNeeded.push(name)
+  }
+
+  SEQUENCES.forEach(([name, { steps }], index) => {
+    const account = String(100_000_000_001 + index)
+    const exception = EXCEPTIONS.find((candidate) => isWhole(candidate) && isAbout(candidate, name))
+    if (!exception) return test(name, () => replayAll(name, account, steps))
+    console.log(`excepted: ${name}: ${exception.reason}`)
+    if (!exception.race) test(`${name} (excepted)`, () => replayDiffering(name, account, steps, exception))
+  })
+})
+
+describe('exceptions', () => {
+  test('are about sequences that there are', () => {
+    for (const { sequences = [] } of EXCEPTIONS)
+      for (const part of sequences) assert.ok(SEQUENCES.some(([name]) => name.includes(part)), part)
   })
 
-  Object.entries(recordedSequences(CORRECTIONS)).forEach(([name, { steps }], index) => {
-    const exception = Object.entries(EXCEPTIONS).find(([part]) => name.includes(part))
-    if (exception) return console.log(`not replayed: ${name}: ${exception[1]}`)
-    test(name, async () => {
-      const account = String(100_000_000_001 + index)
-      const client = kiln.client({ credentials: { accessKeyId: account, secretAccessKey: 'any' } })
-      const comesLate = LATE.some((part) => name.includes(part))
-      const replay = new Replay(client, { account, packageFor: packages(name), comesLate })
-      for (const [at, step] of steps.entries()) {
-        if (step.skip) continue
-        const row = (table[step.operation] ??= { sent: 0, compared: 0, different: 0 })
-        row.sent++
-        try {
-          if (await replay.step(at, step)) row.compared++
-        } catch (error) {
-          row.different++
-          throw error
-        }
-      }
-      client.destroy()
+  test('are needed', () => {
+    for (const { reason, needed, notNeeded } of EXCEPTIONS)
+      assert.ok(needed > 0 || notNeeded.length === 0, `identical without the exception "${reason}": ${notNeeded.join(', ')}`)
+  })
+
+  for (const { service, target } of EXCEPTIONS.filter((exception) => exception.target)) {
+    test(`${service} is not served`, async () => {
+      const headers = { 'X-Amz-Target': target, 'Content-Type': 'application/x-amz-json-1.0' }
+      const answer = await kiln.fetch('/', { method: 'POST', headers, body: '{}' })
+      assert.equal(answer.status, 404)
     })
-  })
+  }
 })

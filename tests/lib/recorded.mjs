@@ -1,25 +1,28 @@
 // Replays recorded sequences (tests/data/recorded/README.md) with the SDK and compares whole answers.
 //
-//   const replay = new Replay(client, { account: '100000000001', packageFor: ({ $zip, file }) => files })
+//   const replay = new Replay((options) => kiln.client(options), { account: '100000000001', packageFor })
 //   for (const [at, step] of steps.entries()) await replay.step(at, step)   // throws where an answer differs
 //
-// Every sequence runs in an account of its own, which stands for the recorded 111111111111. `comesLate`: a look that was
-// recorded before the state had settled may find it settled here; then all but the state and its revision is compared.
+// Every sequence runs in an account of its own, which stands for the recorded 111111111111. A look (Get..., List...) that
+// was recorded before the state had settled may find it settled here; then all but the state and its revision is compared.
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import * as sdk from '@aws-sdk/client-lambda'
 import { REPOSITORY, waitUntil, zip } from './kiln.mjs'
 
 const RECORDED_ACCOUNT = '111111111111'
 const KIND_WORDS = new Set(['date', 'datetime', 'timestamp', 'code-sha256', 'log-result', '<code-size>', '<location>', '<remaining-time-in-millis>'])
 const PLACEHOLDER = /<[^<>]+>/g
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const escaped = (text) => text.replace(/[\\^.$|()[\]*+?{}]/g, '\\$&')
 
-/** By name: { steps, ... }. `corrections`: part of a name -> texts to leave out of that sequence. */
+/** By name: { steps, ... }, of every file. `corrections`: part of a name -> texts to leave out of that sequence. */
 export function recordedSequences(corrections = {}) {
-  const read = (name) => JSON.parse(readFileSync(join(REPOSITORY, 'tests/data/recorded', name)))
-  const sequences = { ...read('lambda_control_plane.json'), ...read('lambda_invoke.json'), ...read('lambda_provisioned.json') }
+  const directory = join(REPOSITORY, 'tests/data/recorded')
+  const files = readdirSync(directory).filter((name) => name.endsWith('.json')).sort()
+  const sequences = Object.assign({}, ...files.map((name) => JSON.parse(readFileSync(join(directory, name)))))
   for (const [part, texts] of Object.entries(corrections)) {
     for (const name of Object.keys(sequences).filter((candidate) => candidate.includes(part))) {
       const corrected = texts.reduce((text, wrong) => text.replaceAll(wrong, ''), JSON.stringify(sequences[name]))
@@ -29,30 +32,60 @@ export function recordedSequences(corrections = {}) {
   return sequences
 }
 
+/** Was the step recorded so that its answer can be held against another? */
+export function isComparable({ service, recorded, link }) {
+  if (recorded === null || service) return false
+  return link === 'exact' || link === 'part' || (link === 'derived' && typeof recorded.Code === 'string')
+}
+
 export class Replay {
   answers = []
+  #clients = new Map()
+  #raw // of the latest answer: { headers, body }
 
-  constructor(client, { account, region = 'us-east-1', packageFor, comesLate = false }) {
-    this.client = client
-    this.comesLate = comesLate
+  constructor(makeClient, { account, region = 'us-east-1', packageFor }) {
+    this.makeClient = makeClient
     this.account = account
+    this.region = region
     this.packageFor = packageFor
     this.bound = new Map([['<partition>', 'aws'], ['<region>', region], ['<wrong-region>', 'eu-central-1']])
   }
 
-  /** Sends one step (not one to skip) and, when it was recorded whole, compares; returns whether it was compared. */
+  /** Sends one step and compares when it was recorded so; returns the answer. */
   async step(at, step) {
     this.at = `step ${at} (${step.operation})`
     const params = this.#parameters(step)
-    this.answers[at] = step.poll ? await this.#poll(step.operation, params) : await this.#send(step.operation, params)
-    if (!isComparable(step)) return false
-    const recorded = this.#localised(step.recorded)
-    if (step.link === 'part') this.#compare(`${this.at}.${step.part}`, recorded, this.answers[at][step.part])
-    else this.#compareAnswer(recorded, this.answers[at])
-    return true
+    const client = this.#clientOf(step.region ?? this.region)
+    this.answers[at] = step.poll ? await this.#poll(client, step, params) : await this.#send(client, step.operation, params)
+    this.#checkForm(this.answers[at])
+    if (isComparable(step) && !isUnsupported(this.answers[at])) this.#compareStep(step, this.answers[at])
+    return this.answers[at]
+  }
+
+  close() {
+    for (const client of this.#clients.values()) client.destroy()
   }
 
   // --- what is sent ---
+
+  #clientOf(region) {
+    if (!this.#clients.has(region)) {
+      const client = this.makeClient({ region, credentials: { accessKeyId: this.account, secretAccessKey: 'any' } })
+      client.middlewareStack.add((next) => async (args) => this.#keepRaw(await next(args)), { step: 'deserialize', priority: 'low' })
+      this.#clients.set(region, client)
+    }
+    return this.#clients.get(region)
+  }
+
+  /** The SDK does not tell everything that came, such as the key of an error's message. */
+  async #keepRaw(output) {
+    const pieces = []
+    for await (const piece of output.response.body) pieces.push(piece)
+    const body = Buffer.concat(pieces)
+    this.#raw = { headers: output.response.headers, body }
+    output.response.body = Readable.from(body.length > 0 ? [body] : [])
+    return output
+  }
 
   #localised(value) {
     return JSON.parse(JSON.stringify(value).replaceAll(RECORDED_ACCOUNT, this.account))
@@ -71,6 +104,8 @@ export class Replay {
     if (Array.isArray(value)) return value.map((item) => this.#fill(item))
     if (value === null || typeof value !== 'object') return value
     if (value.$base64) return Buffer.from(value.$base64, 'base64')
+    if (value.$bytes) return Buffer.alloc(value.$bytes)
+    if (value.$text) return value.begins.padEnd(value.$text - value.ends.length, 'x') + value.ends
     if (value.$zip) return zip(this.packageFor(value))
     return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, this.#fill(member)]))
   }
@@ -78,26 +113,36 @@ export class Replay {
   /** What a placeholder of the parameters stands for; one that nothing has bound gets a value made of its name. */
   #valueOf(placeholder) {
     const [, step, member] = placeholder.match(/^<step (\d+): (.*)>$/) ?? []
-    if (step) return this.answers[step][member]
-    if (!this.bound.has(placeholder)) this.bound.set(placeholder, placeholder.slice(1, -1).replace(/[:_]/g, '-'))
+    if (this.answers[step]?.[member] !== undefined) return this.answers[step][member]
+    if (!this.bound.has(placeholder)) this.bound.set(placeholder, placeholder.slice(1, -1).replace(/[:_ ]+/g, '-'))
     return this.bound.get(placeholder)
   }
 
-  async #send(operation, params) {
+  async #send(client, operation, params) {
     try {
-      const { $metadata, ...answer } = await this.client.send(new sdk[`${operation}Command`](params))
-      if (answer.Payload) answer.Payload = parsed(Buffer.from(answer.Payload).toString())
+      const { $metadata, ...answer } = await client.send(new sdk[`${operation}Command`](params))
+      if (answer.Payload) answer.Payload = Buffer.from(answer.Payload).toString()
       return { ...answer, ResponseMetadata: { HTTPStatusCode: $metadata.httpStatusCode } }
     } catch (error) {
       if (!error.$metadata?.httpStatusCode) throw error
-      return errorAnswer(error)
+      return this.#errorAnswer(error)
+    }
+  }
+
+  /** An error in the form in which errors are recorded: class and text, then the other members of its body. */
+  #errorAnswer({ name, message, $metadata }) {
+    const body = this.#raw.body.length > 0 ? JSON.parse(this.#raw.body) : {}
+    return {
+      Error: { Code: name, Message: message === 'UnknownError' ? null : message }, // the SDK's word for no message
+      ...body,
+      ResponseMetadata: { HTTPStatusCode: $metadata.httpStatusCode },
     }
   }
 
   /** The clients waited until the state had settled. */
-  #poll(operation, params) {
+  #poll(client, step, params) {
     const settled = async () => {
-      const answer = await this.#send(operation, params)
+      const answer = await this.#send(client, step.operation, params)
       return isSettled(answer) && answer
     }
     return waitUntil(settled, { timeoutMs: 30_000, what: `${this.at}: a settled state` })
@@ -105,17 +150,36 @@ export class Replay {
 
   // --- what came back ---
 
-  #compareAnswer(recorded, answer) {
+  /** What every answer has, and no recording shows. */
+  #checkForm({ Error: error }) {
+    const { headers, body } = this.#raw
+    assert.match(headers['x-amzn-requestid'] ?? '', UUID, `${this.at}: x-amzn-RequestId`)
+    assert.ok(headers.date, `${this.at}: Date`)
+    if (body.length > 0) assert.equal(headers['content-type'], 'application/json', `${this.at}: Content-Type`)
+    if (error) assert.equal(headers['x-amzn-errortype'], error.Code, `${this.at}: x-amzn-ErrorType`)
+  }
+
+  #compareStep(step, answer) {
+    let recorded = this.#localised(step.recorded)
+    if (step.operation === 'GetAccountSettings') return this.#compareNames(recorded, answer)
+    answer = asRecorded(step, recorded, answer)
+    if (step.link === 'part') this.#compare(`${this.at}.${step.part}`, recorded, answer[step.part])
+    else this.#compareAnswer(step, recorded, answer)
+  }
+
+  /** Account settings were recorded by the names of their members. */
+  #compareNames({ ResponseMetadata: meta, ...recorded }, { ResponseMetadata, ...answer }) {
+    assert.equal(ResponseMetadata.HTTPStatusCode, meta.HTTPStatusCode, `${this.at}: status`)
+    const names = Object.fromEntries(Object.entries(answer).map(([key, members]) => [key, Object.keys(members).sort()]))
+    assert.deepEqual(names, recorded, `${this.at}: members`)
+  }
+
+  #compareAnswer({ operation }, recorded, answer) {
     const { ResponseMetadata: meta, ...expected } = recorded
     const { ResponseMetadata, ...actual } = answer
     if (meta?.HTTPStatusCode) assert.equal(ResponseMetadata.HTTPStatusCode, meta.HTTPStatusCode, `${this.at}: status`)
     if (typeof expected.Code === 'string') return this.#compareSummary(expected, actual)
-    // Of an error's message the SDK tells the text, not the key it came under.
-    if (expected.Error) {
-      delete expected.message
-      delete expected.Message
-    }
-    if (this.comesLate && !isSettled(expected) && isSettled(actual)) [expected, actual].forEach(dropState)
+    if (/^(Get|List)/.test(operation) && !isSettled(expected) && isSettled(actual)) [expected, actual].forEach(dropState)
     this.#compare(this.at, expected, actual)
   }
 
@@ -133,7 +197,7 @@ export class Replay {
     if (typeof expected === 'string' && typeof actual === 'string') return this.#matchText(where, expected, actual)
     if (expected === null || typeof expected !== 'object') return assert.equal(actual, expected, where)
     assert.equal(typeof actual, 'object', `${where}: ${JSON.stringify(actual)} instead of ${JSON.stringify(expected)}`)
-    assert.deepEqual(Object.keys(actual ?? {}).sort(), Object.keys(expected).sort(), `${where}: members`)
+    assert.deepEqual(Object.keys(actual ?? {}).sort(), Object.keys(expected).sort(), `${where}: members of ${JSON.stringify(actual)}`)
     for (const key of Object.keys(expected)) this.#compare(`${where}.${key}`, expected[key], actual[key])
   }
 
@@ -159,9 +223,22 @@ export class Replay {
   }
 }
 
-function isComparable({ operation, recorded, link }) {
-  if (recorded === null || operation === 'GetAccountSettings') return false // recorded by its members' names only
-  return link === 'exact' || link === 'part' || (link === 'derived' && typeof recorded.Code === 'string')
+/** Kiln's own answer for an operation, or a form of one, that it does not support. */
+export function isUnsupported({ Error: error }) {
+  return error?.Code === 'NotImplementedException'
+}
+
+/** The answer in the form of the recording, which dropped what its test did not look at. */
+function asRecorded({ operation, part }, recorded, answer) {
+  const shown = { ...answer }
+  if (operation === 'Invoke' && typeof (part ? recorded : recorded.Payload) === 'object') {
+    if (shown.Payload) shown.Payload = JSON.parse(shown.Payload)
+  }
+  if (recorded.Error && recorded.message === undefined && recorded.Message === undefined) {
+    delete shown.message
+    delete shown.Message
+  }
+  return shown
 }
 
 function isSettled(answer) {
@@ -172,19 +249,4 @@ function isSettled(answer) {
 function dropState(answer) {
   const configuration = answer.Configuration ?? answer
   for (const name of Object.keys(configuration)) if (/^(State|LastUpdateStatus|RevisionId$)/.test(name)) delete configuration[name]
-}
-
-function parsed(text) {
-  return text === '' ? '' : JSON.parse(text)
-}
-
-/** An exception in the form in which answers are recorded. */
-function errorAnswer({ name, message, $metadata, $fault, $response, $service, $retryable, Error: own, Message, ...members }) {
-  delete members.stack
-  for (const [key, value] of Object.entries(members)) if (value === undefined) delete members[key]
-  return {
-    Error: { Code: name, Message: message === 'UnknownError' ? null : message }, // the SDK's word for no message
-    ...members,
-    ResponseMetadata: { HTTPStatusCode: $metadata.httpStatusCode },
-  }
 }

@@ -1,8 +1,8 @@
 /*
- * docs/api-coverage.md is what the routing table says, and stays so:
+ * docs/api-coverage.md is what the routing table and the exceptions to the recorded answers say, and stays so:
  *
- *   coverage-test FILE           fails when the file says something else
- *   coverage-test --write FILE   writes it (`ninja -C build api-coverage`)
+ *   coverage-test FILE EXCEPTIONS           fails when the file says something else
+ *   coverage-test --write FILE EXCEPTIONS   writes it (`ninja -C build api-coverage`)
  */
 #include "api/lambda/lambda.h"
 #include "base/buffer.h"
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 static const char preface[] =
     "# API coverage\n"
@@ -20,6 +21,17 @@ static const char preface[] =
     "Written from the routing table (`ninja -C build api-coverage`); a test keeps it true. An operation that is not\n"
     "supported answers 501 `NotImplementedException`, with its name. What supported operations refuse, and why, is in\n"
     "[src/api/lambda/README.md](../src/api/lambda/README.md).\n";
+
+static const char exceptions_preface[] =
+    "\n"
+    "## Exceptions\n"
+    "\n"
+    "Recorded answers of the service (tests/data/recorded) that Kiln does not give, each with the reason. They stand "
+    "in\n"
+    "tests/conformance/recorded_exceptions.json; the test that replays the recordings fails when one is not needed.\n"
+    "\n"
+    "| recorded sequences | steps | reason |\n"
+    "|---|---|---|\n";
 
 static const struct note {
     const char *operation;
@@ -83,9 +95,54 @@ static void print_table(struct buffer *text, const struct operation_route *const
     }
 }
 
+/* The names of a list with commas between them, or `otherwise` when there is no list. */
+static void print_names(struct buffer *text, const json_t *names, const char *otherwise)
+{
+    size_t i;
+    json_t *name;
+
+    if (!names)
+        assert_int_equal(buffer_append_span(text, span_from(otherwise)), 0);
+    json_array_foreach(names, i, name)
+        assert_int_equal(buffer_printf(text, "%s%s", i > 0 ? ", " : "", json_string_value(name)), 0);
+}
+
+/* "Invoke (Event)", "sqs", or "all". */
+static void print_steps(struct buffer *text, const json_t *exception)
+{
+    const char *operation = json_string_value(json_object_get(exception, "operation"));
+    const char *service = json_string_value(json_object_get(exception, "service"));
+    const char *type = json_string_value(json_object_get(exception, "type"));
+
+    assert_int_equal(buffer_printf(text, "%s", operation ? operation : service ? service : "all"), 0);
+    if (type)
+        assert_int_equal(buffer_printf(text, " (%s)", type), 0);
+}
+
+static void print_exceptions(struct buffer *text, const char *path)
+{
+    json_error_t error;
+    json_t *exceptions = json_load_file(path, 0, &error);
+    json_t *exception;
+    size_t i;
+
+    if (!exceptions)
+        fail_msg("%s: %s", path, error.text);
+    assert_int_equal(buffer_append_span(text, span_from(exceptions_preface)), 0);
+    json_array_foreach(exceptions, i, exception)
+    {
+        assert_int_equal(buffer_append_span(text, SPAN("| ")), 0);
+        print_names(text, json_object_get(exception, "sequences"), "all");
+        assert_int_equal(buffer_append_span(text, SPAN(" | ")), 0);
+        print_steps(text, exception);
+        assert_int_equal(buffer_printf(text, " | %s |\n", json_string_value(json_object_get(exception, "reason"))), 0);
+    }
+    json_decref(exceptions);
+}
+
 enum { ROUTES_MAX = 200 };
 
-static void print_document(struct buffer *text)
+static void print_document(const char *exceptions, struct buffer *text)
 {
     const struct operation_route *routes[ROUTES_MAX];
     size_t count = sort_routes(routes, ROUTES_MAX);
@@ -98,6 +155,7 @@ static void print_document(struct buffer *text)
     print_table(text, routes, count, true);
     assert_int_equal(buffer_printf(text, "\nNot yet:\n"), 0);
     print_table(text, routes, count, false);
+    print_exceptions(text, exceptions);
 }
 
 static void read_file(const char *path, struct buffer *content)
@@ -115,13 +173,14 @@ static void read_file(const char *path, struct buffer *content)
 
 static void test_document_says_what_the_routing_table_says(void **state)
 {
+    char **paths = *state;
     struct buffer expected = BUFFER_INIT;
     struct buffer actual = BUFFER_INIT;
 
-    print_document(&expected);
-    read_file(*state, &actual);
+    print_document(paths[1], &expected);
+    read_file(paths[0], &actual);
     if (!span_equal(buffer_span(&expected), buffer_span(&actual)))
-        fail_msg("%s is stale: run `ninja -C build api-coverage`", (const char *)*state);
+        fail_msg("%s is stale: run `ninja -C build api-coverage`", paths[0]);
     buffer_deinit(&expected);
     buffer_deinit(&actual);
 }
@@ -140,7 +199,7 @@ static void test_every_note_is_about_a_supported_operation(void **state)
     }
 }
 
-static int write_document(const char *path)
+static int write_document(const char *path, const char *exceptions)
 {
     struct buffer text = BUFFER_INIT;
     FILE *file = fopen(path, "w");
@@ -150,7 +209,7 @@ static int write_document(const char *path)
         perror(path);
         return 1;
     }
-    print_document(&text);
+    print_document(exceptions, &text);
     written = fwrite(text.data, 1, text.length, file) == text.length;
     written &= fclose(file) == 0;
     buffer_deinit(&text);
@@ -160,14 +219,14 @@ static int write_document(const char *path)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_prestate(test_document_says_what_the_routing_table_says, argc > 1 ? argv[1] : NULL),
+        cmocka_unit_test_prestate(test_document_says_what_the_routing_table_says, argv + 1),
         cmocka_unit_test(test_every_note_is_about_a_supported_operation),
     };
 
-    if (argc == 3 && !strcmp(argv[1], "--write"))
-        return write_document(argv[2]);
-    if (argc != 2) {
-        fprintf(stderr, "usage: coverage-test [--write] FILE\n");
+    if (argc == 4 && !strcmp(argv[1], "--write"))
+        return write_document(argv[2], argv[3]);
+    if (argc != 3) {
+        fprintf(stderr, "usage: coverage-test [--write] FILE EXCEPTIONS\n");
         return 2;
     }
     return cmocka_run_group_tests_name("coverage", tests, NULL, NULL);
