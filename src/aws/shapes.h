@@ -76,6 +76,7 @@
 #define LAMBDA_SUBNET_ID_PATTERN         "subnet-[0-9a-z]*"
 
 /* Arn: event sources. DestinationArn: event-invoke configs and on-failure destinations. */
+#define LAMBDA_ARN_MAXIMUM             10000
 #define LAMBDA_ARN_PATTERN             "arn:(aws[a-zA-Z0-9-]*):([a-zA-Z0-9\\-])+:(" LAMBDA_REGION_PATTERN ")?:(\\d{12})?:(.*)"
 #define LAMBDA_DESTINATION_ARN_MAXIMUM 350
 #define LAMBDA_DESTINATION_ARN_PATTERN "$|kafka://([^.]([a-zA-Z0-9\\-_.]{0,248}))|" LAMBDA_ARN_PATTERN
@@ -84,11 +85,16 @@
 #define LAMBDA_STATEMENT_ID_MAXIMUM            100
 #define LAMBDA_STATEMENT_ID_PATTERN            "([a-zA-Z0-9-_]+)"
 #define LAMBDA_NAMESPACED_STATEMENT_ID_PATTERN "([a-zA-Z0-9-_.]+)"
+#define LAMBDA_ACTION_MAXIMUM                  10000
 #define LAMBDA_ACTION_PATTERN                  "(lambda:[*]|lambda:[a-zA-Z]+|[*])"
+#define LAMBDA_PRINCIPAL_MAXIMUM               2048
 #define LAMBDA_PRINCIPAL_PATTERN               "[^\\s]+"
+#define LAMBDA_SOURCE_ACCOUNT_MAXIMUM          12
 #define LAMBDA_SOURCE_ACCOUNT_PATTERN          "\\d{12}"
 #define LAMBDA_EVENT_SOURCE_TOKEN_MAXIMUM      256
 #define LAMBDA_EVENT_SOURCE_TOKEN_PATTERN      "[a-zA-Z0-9._\\-]+"
+#define LAMBDA_PRINCIPAL_ORG_ID_MINIMUM        12
+#define LAMBDA_PRINCIPAL_ORG_ID_MAXIMUM        34
 #define LAMBDA_PRINCIPAL_ORG_ID_PATTERN        "o-[a-z0-9]{10,32}"
 #define LAMBDA_LAYER_PERMISSION_ACTION_PATTERN "lambda:GetLayerVersion"
 #define LAMBDA_LAYER_PRINCIPAL_PATTERN         "\\d{12}|\\*|arn:(aws[a-zA-Z-]*):iam::\\d{12}:root"

@@ -135,6 +135,12 @@ struct catalog_target {
 enum catalog_record_kind {
     CATALOG_EVENT_SOURCE_MAPPING, /* by UUID; api/lambda/event_sources */
     CATALOG_ROLE,                 /* IAM's, by name, in the Region CATALOG_GLOBAL; api/iam */
+    /* These hang on a function and one of its qualifiers, and go with them; api/lambda. */
+    CATALOG_POLICY,
+    CATALOG_FUNCTION_URL,
+    CATALOG_EVENT_INVOKE_CONFIG,
+    CATALOG_RUNTIME_MANAGEMENT_CONFIG,
+    CATALOG_RECURSION_CONFIG,
     CATALOG_RECORD_KINDS
 };
 
@@ -249,6 +255,17 @@ bool catalog_is_settling(const struct catalog_function *function);
 /* The record's document, NULL when there is none; a scope of NULL has none. */
 const json_t *catalog_find_record(const struct catalog_scope *scope, enum catalog_record_kind kind, struct span name);
 
+/*
+ * The same for the kinds that hang on a function. The qualifier is a version's number or an alias' name; empty or
+ * $LATEST is the function itself. Such a record is named FUNCTION:QUALIFIER.
+ */
+const json_t *catalog_find_attached(const struct catalog_function *function, enum catalog_record_kind kind,
+                                    struct span qualifier);
+/* True for a record that hangs on the function; its qualifier ("$LATEST" for the function itself) through
+ * ret_qualifier, borrowed from the record. */
+bool catalog_record_is_attached(const struct catalog_record *record, const struct catalog_function *function,
+                                struct span *ret_qualifier);
+
 /* Sum over all scopes, for GetAccountSettings-like limits and health. */
 size_t catalog_function_count(const struct catalog *catalog);
 
@@ -307,9 +324,9 @@ int catalog_change_update_latest(struct catalog_change *change, struct catalog_f
  */
 int catalog_change_publish(struct catalog_change *change, struct catalog_function *function, const char *description,
                            struct catalog_version **ret_version) MUST_USE;
-/* No alias may point to it. */
+/* No alias may point to it. What hangs on it goes too. */
 int catalog_change_delete_version(struct catalog_change *change, struct catalog_version *version) MUST_USE;
-/* With its versions and aliases. Alone in its change. */
+/* With its versions and aliases, and all that hangs on them. Alone in its change. */
 int catalog_change_delete_function(struct catalog_change *change, struct catalog_function *function) MUST_USE;
 
 struct catalog_alias_settings {
@@ -323,6 +340,7 @@ struct catalog_alias_settings {
 /* Creates the alias or replaces all of its settings; a new RevisionId in either case. */
 int catalog_change_set_alias(struct catalog_change *change, struct catalog_function *function,
                              const struct catalog_alias_settings *settings) MUST_USE;
+/* What hangs on it goes too, but for its URL, which outlives it as on the service (recorded). */
 int catalog_change_delete_alias(struct catalog_change *change, struct catalog_alias *alias) MUST_USE;
 int catalog_change_set_reserved(struct catalog_change *change, struct catalog_function *function, bool has_reserved,
                                 unsigned reserved) MUST_USE;
@@ -343,3 +361,9 @@ int catalog_change_put_record(struct catalog_change *change, enum catalog_record
 /* The record must be there. */
 int catalog_change_delete_record(struct catalog_change *change, enum catalog_record_kind kind,
                                  struct span name) MUST_USE;
+/* The same for a record that hangs on a function, see catalog_find_attached. */
+int catalog_change_put_attached(struct catalog_change *change, const struct catalog_function *function,
+                                enum catalog_record_kind kind, struct span qualifier, json_t *document) MUST_USE;
+/* 0 also when there is none. */
+int catalog_change_delete_attached(struct catalog_change *change, const struct catalog_function *function,
+                                   enum catalog_record_kind kind, struct span qualifier) MUST_USE;

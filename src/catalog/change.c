@@ -397,10 +397,15 @@ int catalog_change_publish(struct catalog_change *change, struct catalog_functio
 
 int catalog_change_delete_version(struct catalog_change *change, struct catalog_version *version)
 {
+    int r;
+
     assert(!version->is_latest && version->alias_references == 0 && !change->deleted_version);
     change_take_function(change, version->function);
     change->deleted_version = version;
-    return delete_document(change, DOCUMENT_VERSIONS, document_version_key, version->function, version->number);
+    r = delete_document(change, DOCUMENT_VERSIONS, document_version_key, version->function, version->number);
+    return r ? r
+             : record_edits_delete_qualifier(&change->records, version->function, change->batch,
+                                             span_from(version->number));
 }
 
 int catalog_change_delete_function(struct catalog_change *change, struct catalog_function *function)
@@ -421,7 +426,7 @@ int catalog_change_delete_function(struct catalog_change *change, struct catalog
         if (r == 0)
             r = delete_document(change, DOCUMENT_ALIASES, document_alias_key, function,
                                 ((struct catalog_alias *)item->value)->name);
-    return r;
+    return r ? r : record_edits_delete_function(&change->records, function, change->batch);
 }
 
 int catalog_change_set_alias(struct catalog_change *change, struct catalog_function *function,
@@ -454,10 +459,14 @@ int catalog_change_set_alias(struct catalog_change *change, struct catalog_funct
 
 int catalog_change_delete_alias(struct catalog_change *change, struct catalog_alias *alias)
 {
+    int r;
+
     assert(!change->deleted_alias);
     change_take_function(change, alias->function);
     change->deleted_alias = alias;
-    return delete_document(change, DOCUMENT_ALIASES, document_alias_key, alias->function, alias->name);
+    r = delete_document(change, DOCUMENT_ALIASES, document_alias_key, alias->function, alias->name);
+    return r ? r
+             : record_edits_delete_qualifier(&change->records, alias->function, change->batch, span_from(alias->name));
 }
 
 int catalog_change_set_reserved(struct catalog_change *change, struct catalog_function *function, bool has_reserved,
@@ -500,6 +509,18 @@ int catalog_change_put_record(struct catalog_change *change, enum catalog_record
 int catalog_change_delete_record(struct catalog_change *change, enum catalog_record_kind kind, struct span name)
 {
     return record_edits_delete(&change->records, &change->scope->scope, change->batch, kind, name);
+}
+
+int catalog_change_put_attached(struct catalog_change *change, const struct catalog_function *function,
+                                enum catalog_record_kind kind, struct span qualifier, json_t *document)
+{
+    return record_edits_put_attached(&change->records, function, change->batch, kind, qualifier, document);
+}
+
+int catalog_change_delete_attached(struct catalog_change *change, const struct catalog_function *function,
+                                   enum catalog_record_kind kind, struct span qualifier)
+{
+    return record_edits_delete_attached(&change->records, function, change->batch, kind, qualifier);
 }
 
 /* --- applying: nothing here can fail --- */

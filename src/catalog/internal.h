@@ -135,6 +135,18 @@ int record_edits_put(struct record_edits *edits, struct catalog_scope *scope, st
                      enum catalog_record_kind kind, struct span name, json_t *document) MUST_USE;
 int record_edits_delete(struct record_edits *edits, struct catalog_scope *scope, struct store_batch *batch,
                         enum catalog_record_kind kind, struct span name) MUST_USE;
+/* The same by function and qualifier; nothing to delete is success. */
+int record_edits_put_attached(struct record_edits *edits, const struct catalog_function *function,
+                              struct store_batch *batch, enum catalog_record_kind kind, struct span qualifier,
+                              json_t *document) MUST_USE;
+int record_edits_delete_attached(struct record_edits *edits, const struct catalog_function *function,
+                                 struct store_batch *batch, enum catalog_record_kind kind,
+                                 struct span qualifier) MUST_USE;
+/* What goes with a version or an alias, and what goes with a function. */
+int record_edits_delete_qualifier(struct record_edits *edits, const struct catalog_function *function,
+                                  struct store_batch *batch, struct span qualifier) MUST_USE;
+int record_edits_delete_function(struct record_edits *edits, const struct catalog_function *function,
+                                 struct store_batch *batch) MUST_USE;
 /* When the batch is durable; cannot fail. */
 void record_edits_apply(struct record_edits *edits, struct catalog_scope *scope);
 void scope_free_records(struct catalog_scope *scope);

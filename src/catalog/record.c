@@ -6,11 +6,21 @@
 #include "store/store.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 static const char *const collections[CATALOG_RECORD_KINDS] = {
     [CATALOG_EVENT_SOURCE_MAPPING] = "event-source-mappings",
     [CATALOG_ROLE] = "roles",
+    [CATALOG_POLICY] = "policies",
+    [CATALOG_FUNCTION_URL] = "function-urls",
+    [CATALOG_EVENT_INVOKE_CONFIG] = "event-invoke-configs",
+    [CATALOG_RUNTIME_MANAGEMENT_CONFIG] = "runtime-management-configs",
+    [CATALOG_RECURSION_CONFIG] = "recursion-configs",
 };
+
+#define FIRST_ATTACHED CATALOG_POLICY
+
+enum { ATTACHED_NAME_BYTES = 512 };
 
 static struct catalog_record *record_free(struct catalog_record *record)
 {
@@ -38,6 +48,31 @@ const json_t *catalog_find_record(const struct catalog_scope *scope, enum catalo
     const struct catalog_record *record = scope ? table_get(&scope->records[kind], name) : NULL;
 
     return record ? record->document : NULL;
+}
+
+/* "FUNCTION:QUALIFIER" into `name`; empty when it does not fit, which no record's name is. */
+static struct span attached_name(const struct catalog_function *function, struct span qualifier,
+                                 char name[ATTACHED_NAME_BYTES])
+{
+    struct span shown = qualifier.length ? qualifier : SPAN("$LATEST");
+    int length = snprintf(name, ATTACHED_NAME_BYTES, "%s:%.*s", function->name, SPAN_ARG(shown));
+
+    return length < ATTACHED_NAME_BYTES ? span_of(name, (size_t)length) : SPAN_NONE;
+}
+
+const json_t *catalog_find_attached(const struct catalog_function *function, enum catalog_record_kind kind,
+                                    struct span qualifier)
+{
+    char name[ATTACHED_NAME_BYTES];
+
+    return catalog_find_record(function->scope, kind, attached_name(function, qualifier, name));
+}
+
+bool catalog_record_is_attached(const struct catalog_record *record, const struct catalog_function *function,
+                                struct span *ret_qualifier)
+{
+    *ret_qualifier = span_from(record->name);
+    return span_equal(span_cut(ret_qualifier, ':'), span_from(function->name));
 }
 
 void scope_free_records(struct catalog_scope *scope)
@@ -118,6 +153,55 @@ int record_edits_delete(struct record_edits *edits, struct catalog_scope *scope,
     assert(edit->record);
     r = write_key(scope, name, &key);
     return r < 0 ? r : store_batch_delete(batch, span_from(collections[kind]), buffer_span(&key), STORE_ANY);
+}
+
+int record_edits_put_attached(struct record_edits *edits, const struct catalog_function *function,
+                              struct store_batch *batch, enum catalog_record_kind kind, struct span qualifier,
+                              json_t *document)
+{
+    char text[ATTACHED_NAME_BYTES];
+    struct span name = attached_name(function, qualifier, text);
+
+    assert(kind >= FIRST_ATTACHED);
+    return name.length ? record_edits_put(edits, function->scope, batch, kind, name, document) : -ENAMETOOLONG;
+}
+
+int record_edits_delete_attached(struct record_edits *edits, const struct catalog_function *function,
+                                 struct store_batch *batch, enum catalog_record_kind kind, struct span qualifier)
+{
+    char text[ATTACHED_NAME_BYTES];
+    struct span name = attached_name(function, qualifier, text);
+
+    assert(kind >= FIRST_ATTACHED);
+    if (!catalog_find_record(function->scope, kind, name))
+        return 0;
+    return record_edits_delete(edits, function->scope, batch, kind, name);
+}
+
+int record_edits_delete_qualifier(struct record_edits *edits, const struct catalog_function *function,
+                                  struct store_batch *batch, struct span qualifier)
+{
+    int r = 0;
+
+    for (int kind = FIRST_ATTACHED; r == 0 && kind < CATALOG_RECORD_KINDS; kind++)
+        if (kind != CATALOG_FUNCTION_URL)
+            r = record_edits_delete_attached(edits, function, batch, (enum catalog_record_kind)kind, qualifier);
+    return r;
+}
+
+/* Found by walking all records of the scope: a URL may hang on an alias that is not there any more. */
+int record_edits_delete_function(struct record_edits *edits, const struct catalog_function *function,
+                                 struct store_batch *batch)
+{
+    struct span qualifier;
+    int r = 0;
+
+    for (int kind = FIRST_ATTACHED; kind < CATALOG_RECORD_KINDS; kind++) {
+        TABLE_FOREACH (item, &function->scope->records[kind])
+            if (r == 0 && catalog_record_is_attached(item->value, function, &qualifier))
+                r = record_edits_delete(edits, function->scope, batch, (enum catalog_record_kind)kind, item->key);
+    }
+    return r;
 }
 
 static void apply_edit(struct record_edit *edit, struct table *table)

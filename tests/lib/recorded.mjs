@@ -234,6 +234,9 @@ function asRecorded({ operation, part }, recorded, answer) {
   if (operation === 'Invoke' && typeof (part ? recorded : recorded.Payload) === 'object') {
     if (shown.Payload) shown.Payload = JSON.parse(shown.Payload)
   }
+  for (const name of ['Policy', 'Statement']) { // recorded taken apart
+    if (typeof recorded[name] === 'object' && typeof shown[name] === 'string') shown[name] = JSON.parse(shown[name])
+  }
   if (recorded.Error && recorded.message === undefined && recorded.Message === undefined) {
     delete shown.message
     delete shown.Message

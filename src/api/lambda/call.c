@@ -72,6 +72,21 @@ int call_not_found(struct call *call, struct span qualifier)
                          call_function_arn(call, qualifier));
 }
 
+int call_find_target(struct call *call, const struct catalog_function *function)
+{
+    struct catalog_target target;
+
+    if (function && catalog_resolve(function, call->qualifier, &target)) {
+        call->version = target.version;
+        call->alias = target.alias;
+        return 0;
+    }
+    if (qualifier_kind_of(call->qualifier) != QUALIFIER_ALIAS)
+        return call_not_found(call, call->qualifier);
+    return aws_error_set(&call->error, AWS_ERROR_RESOURCE_NOT_FOUND, "Cannot find alias arn: %s",
+                         call_function_arn(call, call->qualifier));
+}
+
 static int on_build(struct catalog_mutation *mutation, struct catalog_change *change)
 {
     struct call *call = CONTAINER_OF(mutation, struct call, mutation);

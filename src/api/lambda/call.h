@@ -62,6 +62,13 @@ const char *call_function_arn(struct call *call, struct span qualifier);
 int call_not_found(struct call *call, struct span qualifier);
 
 /*
+ * What call->qualifier means (empty: $LATEST), into call->version and call->alias; a function of NULL has nothing. 404
+ * "Cannot find alias arn: ARN" for what may be an alias' name, else "Function not found: ARN" (recorded for permissions
+ * and provisioned concurrency).
+ */
+int call_find_target(struct call *call, const struct catalog_function *function) MUST_USE;
+
+/*
  * Runs the change in the lane of the operation's account and Region. `build` may refuse (positive, call->error filled)
  * or edit; `answer` runs when the change is durable and must answer; all other ends are answered here.
  */

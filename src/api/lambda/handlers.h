@@ -32,4 +32,8 @@ void lambda_get_provisioned_concurrency_config(struct operation *operation);
 void lambda_list_provisioned_concurrency_configs(struct operation *operation);
 void lambda_delete_provisioned_concurrency_config(struct operation *operation);
 
+void lambda_add_permission(struct operation *operation);
+void lambda_get_policy(struct operation *operation);
+void lambda_remove_permission(struct operation *operation);
+
 void lambda_get_account_settings(struct operation *operation);

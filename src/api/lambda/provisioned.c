@@ -82,26 +82,10 @@ static int check_names(struct call *call, const char *latest)
     return r;
 }
 
-/* Fills call->version and call->alias. `function` may be NULL. 0 or a refusal. */
-static int find_target(struct call *call, const struct catalog_function *function)
-{
-    struct catalog_target target;
-
-    if (!function || !catalog_resolve(function, call->qualifier, &target)) {
-        if (qualifier_kind_of(call->qualifier) == QUALIFIER_VERSION)
-            return call_not_found(call, call->qualifier);
-        return aws_error_set(&call->error, AWS_ERROR_RESOURCE_NOT_FOUND, "Cannot find alias arn: %s",
-                             call_function_arn(call, call->qualifier));
-    }
-    call->version = target.version;
-    call->alias = target.alias;
-    return 0;
-}
-
 /* The function as it is when the lane is free. */
 static int find_target_in(struct call *call, struct catalog_change *change)
 {
-    return find_target(call, table_get(&catalog_change_scope(change)->functions, call->function_name));
+    return call_find_target(call, table_get(&catalog_change_scope(change)->functions, call->function_name));
 }
 
 /* --- PutProvisionedConcurrencyConfig --- */
@@ -226,7 +210,7 @@ void lambda_get_provisioned_concurrency_config(struct operation *operation)
         return;
     r = check_names(call, latest_has_none);
     if (r == 0)
-        r = find_target(call, call_find_function(call));
+        r = call_find_target(call, call_find_function(call));
     target = target_of(call);
     if (r == 0 && !catalog_target_provisioned(&target)->requested)
         r = refuse(call, AWS_ERROR_PROVISIONED_CONCURRENCY_NOT_FOUND,
@@ -266,7 +250,7 @@ void lambda_delete_provisioned_concurrency_config(struct operation *operation)
         return;
     r = check_names(call, latest_has_none);
     if (r == 0)
-        r = find_target(call, call_find_function(call));
+        r = call_find_target(call, call_find_function(call));
     if (r)
         call_end(call, r, "finding the configuration");
     else
