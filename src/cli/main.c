@@ -1,4 +1,5 @@
 /* Picks the subcommand. */
+#include "cli/plan.h"
 #include "cli/serve.h"
 #include "cli/simulate.h"
 
@@ -22,6 +23,7 @@ static void print_usage(FILE *out)
           "A self-hosted AWS Lambda.\n\n"
           "  serve      run the daemon (kiln serve --help lists its options)\n"
           "  simulate   say what would happen in a scenario (kiln simulate --help)\n"
+          "  plan       find the reserved and provisioned concurrency that a scenario needs\n"
           "  version    print the version\n"
           "  help       this text\n",
           out);
@@ -35,6 +37,8 @@ int main(int argc, char **argv)
         return serve_main(argc - 1, argv + 1);
     if (!strcmp(command, "simulate"))
         return simulate_main(argc - 1, argv + 1);
+    if (!strcmp(command, "plan"))
+        return plan_main(argc - 1, argv + 1);
     if (!strcmp(command, "version") || !strcmp(command, "--version"))
         return version_main(argc - 1, argv + 1);
     if (!strcmp(command, "help") || !strcmp(command, "--help") || !strcmp(command, "-h")) {

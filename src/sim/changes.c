@@ -251,21 +251,41 @@ struct engine_provisioned *engine_provisioned_of(struct engine *engine, int func
     return NULL;
 }
 
-/* 0 takes it away. COUNTING_OK, a refusal, or -ENOMEM. */
-static int put_provisioned(struct engine *engine, struct engine_provisioned *provisioned, int32_t count,
-                           int32_t *ret_number)
+/* A version is provisioned by itself or through aliases, not both; as PutProvisionedConcurrencyConfig has it. */
+static bool conflicts(const struct engine_function *function, const struct scenario_qualifier *wanted)
+{
+    for (size_t i = 0; i < function->provisioned_count; i++) {
+        const struct scenario_qualifier *other = &function->provisioned[i].qualifier;
+        int alias = MAX(wanted->alias, other->alias), version = MAX(wanted->version, other->version);
+        if (!function->provisioned[i].core || (wanted->alias < 0) == (other->alias < 0))
+            continue;
+        if (function->routings[alias].version == version || function->routings[alias].second == version)
+            return true;
+    }
+    return false;
+}
+
+/* 0 takes it away. NULL: done; else why it is refused, in `why`. */
+static const char *put_provisioned(struct engine *engine, struct engine_provisioned *provisioned, int32_t count,
+                                   char *why, size_t size)
 {
     struct core_qualifier qualifier = engine_qualifier(engine, &provisioned->qualifier);
+    int32_t number = 0;
     int r = COUNTING_OK;
 
+    if (count && conflicts(&engine->functions[provisioned->qualifier.function], &provisioned->qualifier)) {
+        snprintf(why, size, "%s has provisioned concurrency already",
+                 provisioned->qualifier.alias < 0 ? "an alias that points to the version" : "a version of the alias");
+        return why;
+    }
     if (count)
-        r = core_provisioned_put(engine->account, &qualifier, count, engine->now_ns, ret_number);
+        r = core_provisioned_put(engine->account, &qualifier, count, engine->now_ns, &number);
     else
         core_provisioned_delete(engine->account, &qualifier, engine->now_ns);
     provisioned->core = core_provisioned_find(&qualifier);
     if (r < 0)
         engine->error = r;
-    return r;
+    return r == COUNTING_OK ? NULL : describe((enum counting_change)r, number, why, size);
 }
 
 int engine_provision(struct engine *engine, bool cold, struct fault *fault)
@@ -274,17 +294,16 @@ int engine_provision(struct engine *engine, bool cold, struct fault *fault)
         const struct scenario_function *scenario = &engine->scenario->functions[i];
         for (size_t k = 0; k < scenario->provisioned_count; k++) {
             const struct scenario_provisioned *from = &scenario->provisioned[k];
-            char why[96];
-            int32_t number;
-            int r;
+            char text[96];
+            const char *why;
             if (from->cold != cold)
                 continue;
-            r = put_provisioned(engine, add_provisioned(engine, &from->qualifier), from->count, &number);
-            if (r < 0)
+            why = put_provisioned(engine, add_provisioned(engine, &from->qualifier), from->count, text, sizeof(text));
+            if (engine->error)
                 return out_of_memory(fault);
-            if (r != COUNTING_OK)
+            if (why)
                 return fault_set(fault, 0, "functions[%zu].provisioned[%zu].count: %d is refused: %s", i, k,
-                                 from->count, describe((enum counting_change)r, number, why, sizeof(why)));
+                                 from->count, why);
         }
     }
     return 0;
@@ -312,15 +331,14 @@ static void change_provisioned(struct engine *engine, struct engine_provisioned 
     const struct scenario *scenario = engine->scenario;
     const char *function = scenario->functions[provisioned->qualifier.function].name;
     const char *name = scenario_qualifier_name(scenario, &provisioned->qualifier);
-    char refusal[96];
-    int32_t number;
-    int r = put_provisioned(engine, provisioned, count, &number);
+    char text[96];
+    const char *refusal = put_provisioned(engine, provisioned, count, text, sizeof(text));
 
-    if (r == COUNTING_OK)
-        engine_note(engine, "provisioned concurrency of %s:%s set to %d (%s)", function, name, count, why);
-    else
+    if (refusal)
         engine_note(engine, "provisioned concurrency %d of %s:%s (%s) is refused: %s", count, function, name, why,
-                    describe((enum counting_change)r, number, refusal, sizeof(refusal)));
+                    refusal);
+    else
+        engine_note(engine, "provisioned concurrency of %s:%s set to %d (%s)", function, name, count, why);
 }
 
 /* ---- scaling ---- */

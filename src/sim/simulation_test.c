@@ -217,6 +217,43 @@ static void test_labels_count_like_columns(void **state)
     assert_string_equal(report_label(702, label), "AAA");
 }
 
+/* As PutProvisionedConcurrencyConfig refuses it; a version that no alias with PC points to may have its own. */
+static void test_a_version_and_its_alias_are_not_both_provisioned(void **state)
+{
+    static const char text[] =
+        "{\"duration_s\": 20, \"functions\": [{\"name\": \"f\", \"versions\": [{\"version\": 1}, {\"version\": 2}, "
+        "{\"version\": 3}], \"aliases\": [{\"name\": \"prod\", \"version\": 1, \"weights\": {\"2\": 0.5}}, {\"name\": "
+        "\"test\", \"version\": 1}], \"provisioned\": [{\"qualifier\": \"prod\", \"count\": 4}, {\"qualifier\": 3, "
+        "\"count\": 4}%s]}], \"events\": [{\"at_s\": 1, \"function\": \"f\", \"qualifier\": 2, \"provisioned\": 5}, "
+        "{\"at_s\": 2, \"function\": \"f\", \"qualifier\": \"test\", \"provisioned\": 6}, "
+        "{\"at_s\": 3, \"function\": \"f\", \"qualifier\": \"prod\", \"provisioned\": 0}, "
+        "{\"at_s\": 4, \"function\": \"f\", \"qualifier\": 2, \"provisioned\": 7}, "
+        "{\"at_s\": 5, \"function\": \"f\", \"qualifier\": \"prod\", \"provisioned\": 8}]}";
+    struct simulation_options options = {.seed = 1};
+    struct scenario *scenario;
+    struct report *report;
+    struct fault fault = {0};
+    char filled[2048];
+    struct run run;
+
+    (void)state;
+    snprintf(filled, sizeof(filled), text, "");
+    run = run_text(filled, 1);
+    assert_string_equal(run.report->notes[0].text, "provisioned concurrency 5 of f:2 (event) is refused: an alias that "
+                                                   "points to the version has provisioned concurrency already");
+    assert_string_equal(run.report->notes[1].text, "provisioned concurrency of f:test set to 6 (event)");
+    assert_string_equal(run.report->notes[run.report->note_count - 1].text,
+                        "provisioned concurrency 8 of f:prod (event) is refused: a version of the alias has "
+                        "provisioned concurrency already");
+    end(&run);
+    snprintf(filled, sizeof(filled), text, ", {\"qualifier\": 1, \"count\": 2}");
+    assert_int_equal(scenario_parse(span_from(filled), NULL, &scenario, &fault), 0);
+    assert_int_equal(simulation_run(scenario, &options, &report, &fault), -EINVAL);
+    assert_string_equal(fault.text, "functions[0].provisioned[2].count: 2 is refused: an alias that points to the "
+                                    "version has provisioned concurrency already");
+    scenario_free(scenario);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_a_full_machine_fails_requests),
         cmocka_unit_test(test_target_tracking_follows_the_load),
         cmocka_unit_test(test_what_the_limits_do_not_allow_is_refused),
+        cmocka_unit_test(test_a_version_and_its_alias_are_not_both_provisioned),
         cmocka_unit_test(test_labels_count_like_columns),
     };
 
