@@ -8,10 +8,12 @@
  */
 #include "api/gateway.h"
 
+#include "api/envelope.h"
 #include "api/lambda/invoke.h"
 #include "api/lambda/lambda.h"
 #include "aws/arn.h"
 #include "aws/error.h"
+#include "aws/query.h"
 #include "aws/sigv4.h"
 #include "base/clock.h"
 #include "base/random.h"
@@ -21,7 +23,7 @@
 struct gateway {
     struct gateway_config config;
     struct frontend *frontend;
-    struct sigv4_verifier *verifier; /* NULL: --auth off */
+    struct sigv4_verifier *verifiers[SERVICE_COUNT]; /* one a service; NULL: --auth off */
     struct random_pool request_ids;
     struct list operating; /* exchanges that an operation has */
 };
@@ -29,6 +31,9 @@ struct gateway {
 struct exchange {
     struct gateway *gateway;
     struct http_request *http;
+    const struct service *service;       /* never NULL once the headers are read */
+    struct span unknown_service;         /* named by the caller (by its API's version if unsigned) and not here */
+    bool unsigned_root;                  /* for "/", without a credential scope: the form says whose it is */
     const struct operation_route *route; /* NULL: unknown path or method */
     struct operation_parameter parameters[OPERATION_PARAMETERS_MAX];
     size_t parameter_count;
@@ -43,9 +48,33 @@ struct exchange {
 /* --- answers of the gateway's own ----------------------------------------------------------------------------------
  */
 
+static void respond_error_as(struct exchange *exchange, const struct service *service, struct aws_error *error)
+{
+    struct http_header headers[ENVELOPE_HEADERS + 1] = {{SPAN("x-amzn-RequestId"), span_from(exchange->request_id)}};
+    struct envelope envelope;
+
+    envelope_write(service, error, headers[0].value, &envelope);
+    memcpy(headers + 1, envelope.headers, envelope.header_count * sizeof(*headers));
+    http_respond(exchange->http, error->status, headers, envelope.header_count + 1, &envelope.body);
+    aws_error_deinit(error);
+}
+
 static void respond_error(struct exchange *exchange, struct aws_error *error)
 {
-    answer_error(exchange->http, exchange->request_id, error, NULL, 0);
+    respond_error_as(exchange, exchange->service, error);
+}
+
+/* In the form of the protocol that the request is in, so that any client can show the sentence. */
+static void respond_unknown_service(struct exchange *exchange)
+{
+    static const struct service any_json = {.protocol = SERVICE_JSON};
+    bool is_json = http_request_header(exchange->http, SPAN("X-Amz-Target")).length;
+    struct aws_error error = {0};
+
+    aws_error_set_custom(&error, 501, "NotImplementedException", "User", "Kiln does not have the service %s\"%.*s\".",
+                         exchange->unsigned_root ? "whose API has the version " : "",
+                         SPAN_ARG(exchange->unknown_service));
+    respond_error_as(exchange, is_json ? &any_json : exchange->service, &error);
 }
 
 static void respond_out_of_memory(struct exchange *exchange)
@@ -125,6 +154,11 @@ static int read_caller(struct exchange *exchange)
     return 0;
 }
 
+static struct sigv4_verifier *verifier_of(const struct exchange *exchange)
+{
+    return exchange->gateway->verifiers[service_index(exchange->service)];
+}
+
 /* --auth sigv4. 0, a positive outcome with `error` set, or -ENOMEM. */
 static int verify_caller(struct exchange *exchange, struct aws_error *error)
 {
@@ -135,7 +169,7 @@ static int verify_caller(struct exchange *exchange, struct aws_error *error)
     int r = describe(exchange, &request);
 
     if (r == 0)
-        r = sigv4_verify(exchange->gateway->verifier, &request, clock_wall_ns(), http_request_arena(exchange->http),
+        r = sigv4_verify(verifier_of(exchange), &request, clock_wall_ns(), http_request_arena(exchange->http),
                          &authorization, &credential, error);
     if (r != 0)
         return r;
@@ -157,7 +191,7 @@ static bool is_health(const struct exchange *exchange)
 /* Whether the request has to be signed by a known key. */
 static bool needs_signature(const struct exchange *exchange)
 {
-    return exchange->gateway->verifier && !is_health(exchange) && !(exchange->route && exchange->route->anonymous);
+    return verifier_of(exchange) && !is_health(exchange) && !(exchange->route && exchange->route->anonymous);
 }
 
 /*
@@ -177,7 +211,7 @@ static void turn_away_strangers(struct exchange *exchange)
         return;
     if (credentials_find(exchange->gateway->config.credentials, authorization.access_key))
         return;
-    if (sigv4_verify(exchange->gateway->verifier, &request, clock_wall_ns(), arena, &authorization, NULL, &error) <= 0)
+    if (sigv4_verify(verifier_of(exchange), &request, clock_wall_ns(), arena, &authorization, NULL, &error) <= 0)
         return;
     respond_error(exchange, &error);
 }
@@ -203,6 +237,7 @@ static void start_operation(struct exchange *exchange)
     size_t header_count = http_request_header_count(http);
     struct http_header *headers = arena_alloc(arena, header_count * sizeof(*headers));
     struct operation_request request = {
+        .service = exchange->service,
         .method = http_request_method(http),
         .path = http_request_path(http),
         .query = http_request_query(http),
@@ -244,6 +279,78 @@ static void start_invocation(struct exchange *exchange)
     exchange->invocation = lambda_invoke(exchange->gateway->frontend, &request);
 }
 
+/* --- which service -------------------------------------------------------------------------------------------------
+ */
+
+static const struct service *lambda(void)
+{
+    return service_at(0);
+}
+
+/* What to answer in when the service is not known: the form in which it was asked. */
+static bool is_form(const struct exchange *exchange)
+{
+    struct span type = http_request_header(exchange->http, SPAN("Content-Type"));
+
+    return span_starts_with(type, SPAN("application/x-www-form-urlencoded"));
+}
+
+/* By the credential scope. SPAN_NONE when nothing was signed. */
+static struct span scope_service(struct exchange *exchange)
+{
+    struct sigv4_request request;
+    struct sigv4_authorization authorization = {0};
+
+    if (describe(exchange, &request) < 0 ||
+        sigv4_parse(&request, http_request_arena(exchange->http), &authorization) < 0)
+        return SPAN_NONE;
+    return authorization.service;
+}
+
+/* Lambda's paths are Lambda's, whoever signed; else the scope says. A later look at the body may say more. */
+static void choose_service(struct exchange *exchange)
+{
+    struct http_request *http = exchange->http;
+    struct span name;
+    enum operation_match match =
+        lambda_route(http_request_method(http), http_request_path(http), http_request_query(http),
+                     http_request_arena(http), &exchange->route, exchange->parameters, &exchange->parameter_count);
+
+    exchange->service = lambda();
+    if (match == OPERATION_MATCHED)
+        return;
+    exchange->route = NULL;
+    if (match == OPERATION_NO_METHOD)
+        return;
+    if (is_form(exchange)) /* whose it is decides what errors look like */
+        exchange->service = service_find(SPAN("sts"));
+    name = scope_service(exchange);
+    exchange->unsigned_root = !name.length && span_equal(http_request_path(http), SPAN("/"));
+    if (!name.length)
+        return;
+    if (service_find(name))
+        exchange->service = service_find(name);
+    else
+        exchange->unknown_service = name;
+}
+
+/* Nobody signed it: the form that the body or the query is may name the version of its API. */
+static void choose_service_by_version(struct exchange *exchange)
+{
+    struct http_request *http = exchange->http;
+    struct span body = is_form(exchange) ? http_request_body(http) : SPAN_NONE;
+    struct uri_query form;
+    struct span version;
+
+    if (query_parse(http_request_arena(http), http_request_query(http), body, &form) != 0)
+        return;
+    version = query_string(&form, "Version");
+    if (service_find_version(version))
+        exchange->service = service_find_version(version);
+    else if (version.length)
+        exchange->unknown_service = version;
+}
+
 /* --- the listener's callbacks --------------------------------------------------------------------------------------
  */
 
@@ -258,10 +365,7 @@ static void on_headers(struct http_request *http, void *context)
     list_link_init(&exchange->of_gateway);
     random_pool_uuid(&exchange->gateway->request_ids, exchange->request_id);
     http_request_set_context(http, exchange);
-    if (lambda_route(http_request_method(http), http_request_path(http), http_request_query(http),
-                     http_request_arena(http), &exchange->route, exchange->parameters,
-                     &exchange->parameter_count) != OPERATION_MATCHED)
-        exchange->route = NULL;
+    choose_service(exchange);
     http_request_set_body_limit(http, operation_body_limit(exchange->route));
     turn_away_strangers(exchange);
 }
@@ -281,11 +385,15 @@ static void on_request(struct http_request *http, void *context)
         respond_health(exchange);
         return;
     }
+    if (exchange->unsigned_root)
+        choose_service_by_version(exchange);
     r = needs_signature(exchange) ? verify_caller(exchange, &error) : read_caller(exchange);
     if (r < 0)
         respond_out_of_memory(exchange);
     else if (r > 0)
         respond_error(exchange, &error);
+    else if (exchange->unknown_service.length)
+        respond_unknown_service(exchange);
     else if (exchange->route && lambda_route_is_invoke(exchange->route))
         start_invocation(exchange);
     else
@@ -347,18 +455,20 @@ static size_t refuse(struct http_request *http, int status, struct http_header *
     const struct exchange *exchange = http_request_context(http);
     struct aws_error error = {0};
     char request_id[UUID_BYTES];
-    size_t count = 0;
+    struct envelope envelope;
+    struct span id;
+    size_t count;
 
     (void)context;
     random_uuid(request_id);
     describe_refusal(exchange, status, &error);
-    headers[count++] = (struct http_header){SPAN("Content-Type"), SPAN("application/json")};
-    headers[count++] = (struct http_header){SPAN("x-amzn-ErrorType"), span_from(error.code)};
-    headers[count].value = span_from(arena_printf(http_request_arena(http), "%s", request_id));
-    if (headers[count].value.data)
-        headers[count++].name = SPAN("x-amzn-RequestId");
-    if (aws_error_write_rest_json(&error, body) < 0)
-        body->length = 0; /* the status and the headers must do */
+    id = span_from(arena_printf(http_request_arena(http), "%s", request_id));
+    envelope_write(exchange ? exchange->service : lambda(), &error, id, &envelope);
+    memcpy(headers, envelope.headers, envelope.header_count * sizeof(*headers));
+    count = envelope.header_count;
+    if (id.data)
+        headers[count++] = (struct http_header){SPAN("x-amzn-RequestId"), id};
+    *body = envelope.body;
     aws_error_deinit(&error);
     return count;
 }
@@ -375,6 +485,21 @@ const struct http_handler *gateway_http_handler(void)
     return &handler;
 }
 
+static int make_verifiers(struct gateway *gateway)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < SERVICE_COUNT; i++) {
+        const struct sigv4_policy policy = {
+            .find = find_credential,
+            .context = (void *)(uintptr_t)gateway->config.credentials,
+            .service = span_from(service_at(i)->name),
+        };
+        r = sigv4_verifier_new(&policy, 0, &gateway->verifiers[i]);
+    }
+    return r;
+}
+
 int gateway_new(const struct gateway_config *config, struct gateway **ret_gateway)
 {
     struct gateway *gateway = calloc(1, sizeof(*gateway));
@@ -384,14 +509,9 @@ int gateway_new(const struct gateway_config *config, struct gateway **ret_gatewa
     gateway->config = *config;
     list_init(&gateway->operating);
     if (config->credentials) {
-        const struct sigv4_policy policy = {
-            .find = find_credential,
-            .context = (void *)(uintptr_t)config->credentials,
-            .service = SPAN("lambda"),
-        };
-        int r = sigv4_verifier_new(&policy, 0, &gateway->verifier);
+        int r = make_verifiers(gateway);
         if (r < 0) {
-            free(gateway);
+            gateway_free(gateway);
             return r;
         }
     }
@@ -422,7 +542,8 @@ size_t gateway_operation_count(const struct gateway *gateway)
 struct gateway *gateway_free(struct gateway *gateway)
 {
     if (gateway) {
-        sigv4_verifier_free(gateway->verifier);
+        for (size_t i = 0; i < SERVICE_COUNT; i++)
+            sigv4_verifier_free(gateway->verifiers[i]);
         free(gateway);
     }
     return NULL;

@@ -1,7 +1,8 @@
 #include "api/operation.h"
 
+#include "api/envelope.h"
 #include "aws/error.h"
-#include "aws/uri.h"
+#include "aws/query.h"
 
 #include <stdio.h>
 
@@ -76,6 +77,7 @@ struct operation *operation_new(const struct operation_services *services, const
         return NULL;
     arena = &operation->arena;
     operation->services = services;
+    operation->service = request->service;
     operation->send = send;
     operation->send_context = send_context;
     if (copy_span(arena, request->method, &operation->method) < 0 ||
@@ -89,6 +91,56 @@ struct operation *operation_new(const struct operation_services *services, const
     if (request->body)
         operation->body = buffer_take(request->body);
     return TAKE_PTR(operation);
+}
+
+/* --- the query protocol --- */
+
+static int refuse_action(struct operation *operation, struct span action, struct aws_error *error)
+{
+    const struct service *service = operation->service;
+
+    if (!action.length)
+        return aws_error_set_custom(error, 400, "MissingAction", "Sender",
+                                    "Could not find operation for version %s: no Action was given.", service->version);
+    return aws_error_set_custom(error, 501, "NotImplementedException", "Sender",
+                                "Kiln does not support the action %.*s of %s.", SPAN_ARG(action), service->title);
+}
+
+/* Finds the row that the form's Action names. 0, a refusal, -ENOMEM. */
+static int find_action(struct operation *operation, struct aws_error *error)
+{
+    size_t count;
+    const struct operation_route *routes = operation->service->routes(&count);
+    struct span action;
+    int r = query_parse(&operation->arena, operation->query, buffer_span(&operation->body), &operation->form);
+
+    if (r == -EINVAL)
+        return aws_error_set_custom(error, 400, "MalformedQueryString", "Sender",
+                                    "The parameters hold a '%%' that no two hex digits follow.");
+    if (r < 0)
+        return r;
+    action = query_string(&operation->form, "Action");
+    for (size_t i = 0; i < count; i++) {
+        if (!span_equal(span_from(routes[i].name), action))
+            continue;
+        operation->route = &routes[i];
+        return 0;
+    }
+    return refuse_action(operation, action, error);
+}
+
+static void start_action(struct operation *operation)
+{
+    struct aws_error error = {0};
+    int r = find_action(operation, &error);
+
+    if (r == 0)
+        operation->route->handler(operation);
+    else if (r > 0)
+        operation_respond_error(operation, &error);
+    else
+        operation_respond_failure(operation, r, "reading the parameters");
+    aws_error_deinit(&error);
 }
 
 /* The names are the routing table's, the values may lie in the request's memory. */
@@ -109,6 +161,10 @@ void operation_start(struct operation *operation, const struct operation_route *
     struct aws_error error = {0};
 
     operation->route = route;
+    if (operation->service->protocol == SERVICE_QUERY) {
+        start_action(operation);
+        return;
+    }
     if (take_parameters(operation, parameters, parameter_count) < 0) {
         operation_respond_failure(operation, -ENOMEM, "copying the path's parameters");
     } else if (!route) {
@@ -203,31 +259,37 @@ void operation_respond_bytes(struct operation *operation, int status, const char
     answer(operation, status, &type, 1, body);
 }
 
-/* A refusal to act for another account comes with a message of null (recorded). */
-static int write_error_body(const struct aws_error *error, struct buffer *body)
+static bool accepts_json_alone(const struct operation *operation)
 {
-    static const char null_message[] = "{\"Message\":null}";
+    return operation->service->answers_json &&
+           span_starts_with(operation_header(operation, SPAN("Accept")), span_from(content_type_json));
+}
 
-    if (error->error_class == AWS_ERROR_ACCESS_DENIED && error->message.length == 0)
-        return buffer_append(body, null_message, sizeof(null_message) - 1);
-    return aws_error_write_rest_json(error, body);
+void operation_respond_result(struct operation *operation, json_t *result, bool failed)
+{
+    const struct service *service = operation->service;
+    bool as_json = accepts_json_alone(operation);
+    struct buffer body = BUFFER_INIT;
+    int r = failed ? -ENOMEM : 0;
+
+    if (r == 0)
+        r = as_json ? query_write_json(operation->route->name, result, operation->request_id, &body)
+                    : query_write_xml(operation->route->name, service->xmlns, result, operation->request_id, &body);
+    json_decref(result);
+    if (r < 0) {
+        buffer_deinit(&body);
+        operation_respond_failure(operation, r, "writing the answer");
+        return;
+    }
+    operation_respond_bytes(operation, 200, as_json ? content_type_json : "text/xml", &body);
 }
 
 void operation_respond_error(struct operation *operation, const struct aws_error *error)
 {
-    char retry_after[16];
-    struct http_header headers[] = {
-        {SPAN("Content-Type"), span_from(content_type_json)},
-        {SPAN("x-amzn-ErrorType"), span_from(error->code)},
-        {SPAN("Retry-After"), SPAN_NONE},
-    };
-    struct buffer body = BUFFER_INIT;
+    struct envelope envelope;
 
-    snprintf(retry_after, sizeof(retry_after), "%d", error->retry_after_s);
-    headers[2].value = span_from(retry_after);
-    if (write_error_body(error, &body) < 0)
-        buffer_deinit(&body); /* status and class still say what happened */
-    answer(operation, error->status, headers, error->retry_after_s > 0 ? 3 : 2, &body);
+    envelope_write(operation->service, error, operation->request_id, &envelope);
+    answer(operation, error->status, envelope.headers, envelope.header_count, &envelope.body);
 }
 
 void operation_respond_failure(struct operation *operation, int error, const char *what)

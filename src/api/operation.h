@@ -10,6 +10,8 @@
  */
 #pragma once
 
+#include "api/service.h"
+#include "aws/uri.h"
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/log.h"
@@ -60,7 +62,8 @@ struct operation_parameter {
     struct span value; /* percent-decoded */
 };
 
-/* A row of a service's routing table. */
+/* A row of a service's routing table; of the query protocol's services the name (that of the Action) and the handler.
+ */
 struct operation_route {
     const char *name;      /* "CreateFunction" */
     const char *wire_name; /* what the service's messages call it ("InvokeFunction"); NULL: the name */
@@ -80,6 +83,7 @@ typedef void operation_send(void *context, int status, const struct http_header 
 
 struct operation {
     const struct operation_services *services;
+    const struct service *service; /* never NULL */
     const struct operation_route *route;
     struct arena arena; /* lives as long as the operation; the loop's thread only */
     struct span method;
@@ -94,7 +98,8 @@ struct operation {
     struct http_header *headers;
     size_t header_count;
     struct buffer body;
-    bool abandoned; /* the caller has gone */
+    struct uri_query form; /* query protocol: the parameters, Action among them */
+    bool abandoned;        /* the caller has gone */
     operation_send *send;
     void *send_context;
     void *context;                                /* the handler's own, in the arena */
@@ -103,6 +108,7 @@ struct operation {
 
 /* What the gateway knows when a request is complete. */
 struct operation_request {
+    const struct service *service;
     struct span method;
     struct span path;
     struct span query;
@@ -123,9 +129,9 @@ struct operation *operation_new(const struct operation_services *services, const
                                 operation_send *send, void *send_context);
 
 /*
- * Runs the operation: may answer (and free it) before it returns. `route` NULL (an unknown path or method) answers 404
- * UnknownOperationException. Parameters are those of operation_match_route, whose arena must live until the answer:
- * give it `&operation->arena`.
+ * Runs the operation: may answer (and free it) before it returns. With the query protocol `route` is NULL: the form
+ * names the action. Otherwise NULL (an unknown path or method) answers 404 UnknownOperationException. Parameters are
+ * those of operation_match_route, whose arena must live until the answer: give it `&operation->arena`.
  */
 void operation_start(struct operation *operation, const struct operation_route *route,
                      const struct operation_parameter *parameters, size_t parameter_count);
@@ -152,7 +158,12 @@ struct span operation_header(const struct operation *operation, struct span name
 void operation_respond(struct operation *operation, int status, json_t *document);
 /* Answers with bytes. Takes `body`. */
 void operation_respond_bytes(struct operation *operation, int status, const char *content_type, struct buffer *body);
-/* Answers with the service's error envelope. */
+/*
+ * The query protocol's answer: the members of the action's result (taken; NULL when it has none, or when memory ran
+ * out, which `failed` tells apart), as XML or, for who accepts that alone, JSON.
+ */
+void operation_respond_result(struct operation *operation, json_t *result, bool failed);
+/* Answers with the error in the envelope of the service's protocol. */
 void operation_respond_error(struct operation *operation, const struct aws_error *error);
 /* 500 ServiceException; `error` is what the log gets (a negative errno). */
 void operation_respond_failure(struct operation *operation, int error, const char *what);

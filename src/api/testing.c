@@ -70,6 +70,7 @@ void api_start(struct api_world *world, const char *method, const char *target, 
     struct span path = span_cut(&query, '?');
     struct buffer copy = BUFFER_INIT;
     struct operation_request request = {
+        .service = service_at(0),
         .method = span_from(method),
         .path = path,
         .query = query.data ? query : SPAN_NONE,

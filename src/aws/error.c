@@ -1,5 +1,6 @@
 #include "aws/error.h"
 
+#include "aws/xml.h"
 #include "base/encode.h"
 
 struct error_row {
@@ -199,29 +200,6 @@ int aws_error_write_json(const struct aws_error *error, struct buffer *body)
     return r;
 }
 
-/* XML 1.0 has no way to write most control characters; they become a question mark. */
-static int write_xml_text(struct span text, struct buffer *body)
-{
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < text.length;) {
-        size_t length = span_utf8_length(span_slice(text, i, text.length));
-        unsigned char c = (unsigned char)text.data[i];
-        if (c == '<')
-            r = buffer_append_span(body, SPAN("&lt;"));
-        else if (c == '>')
-            r = buffer_append_span(body, SPAN("&gt;"));
-        else if (c == '&')
-            r = buffer_append_span(body, SPAN("&amp;"));
-        else if (length == 0 || (c < 0x20 && c != '\n' && c != '\r' && c != '\t'))
-            r = buffer_append_char(body, '?');
-        else
-            r = buffer_append_span(body, span_slice(text, i, i + length));
-        i += MAX(length, (size_t)1);
-    }
-    return r;
-}
-
 int aws_error_write_query(const struct aws_error *error, const char *xmlns, struct span request_id, struct buffer *body)
 {
     size_t before = body->length;
@@ -232,11 +210,11 @@ int aws_error_write_query(const struct aws_error *error, const char *xmlns, stru
                           xmlns, fault, error->code);
 
     if (r == 0)
-        r = write_xml_text(buffer_span(&error->message), body);
+        r = xml_append_text(buffer_span(&error->message), body);
     if (r == 0)
         r = buffer_append_span(body, SPAN("</Message>\n  </Error>\n  <RequestId>"));
     if (r == 0)
-        r = write_xml_text(request_id, body);
+        r = xml_append_text(request_id, body);
     if (r == 0)
         r = buffer_append_span(body, SPAN("</RequestId>\n</ErrorResponse>\n"));
     if (r < 0)

@@ -67,6 +67,7 @@
 #define LAMBDA_ENVIRONMENT_NAME_PATTERN  "[a-zA-Z]([a-zA-Z0-9_])+"
 #define LAMBDA_LOG_GROUP_MAXIMUM         512
 #define LAMBDA_LOG_GROUP_PATTERN         "[\\.\\-_/#A-Za-z0-9]+"
+#define LAMBDA_LOCAL_MOUNT_PATH_MAXIMUM  160
 #define LAMBDA_LOCAL_MOUNT_PATH_PATTERN  "/mnt/[a-zA-Z0-9-_.]+"
 #define LAMBDA_S3_BUCKET_MINIMUM         3
 #define LAMBDA_S3_BUCKET_MAXIMUM         63
@@ -74,6 +75,21 @@
 #define LAMBDA_S3_KEY_MAXIMUM            1024
 #define LAMBDA_SECURITY_GROUP_ID_PATTERN "sg-[0-9a-zA-Z]*"
 #define LAMBDA_SUBNET_ID_PATTERN         "subnet-[0-9a-z]*"
+
+#define LAMBDA_FILE_SYSTEM_ARN_MAXIMUM 256
+#define LAMBDA_FILE_SYSTEM_ARN_PATTERN                           \
+    "arn:aws[a-zA-Z-]*:elasticfilesystem:" LAMBDA_REGION_PATTERN \
+    ":\\d{12}:access-point/fsap-[a-f0-9]{17}$|^arn:aws[-a-z]*"   \
+    ":s3files:[0-9a-z-:]+:file-system/fs-[0-9a-f]{17,40}/access-point/fsap-[0-9a-f]{17,40}"
+#define LAMBDA_CAPACITY_PROVIDER_ARN_MAXIMUM 140
+#define LAMBDA_CAPACITY_PROVIDER_ARN_PATTERN \
+    "arn:aws[a-zA-Z-]*:lambda:" LAMBDA_REGION_PATTERN ":\\d{12}:capacity-provider:[a-zA-Z0-9-_]+"
+#define LAMBDA_TENANT_ID_MAXIMUM              256
+#define LAMBDA_TENANT_ID_PATTERN              "[a-zA-Z0-9\\._:\\/=+\\-@ ]+"
+#define LAMBDA_DURABLE_EXECUTION_NAME_MAXIMUM 64
+#define LAMBDA_DURABLE_EXECUTION_NAME_PATTERN "[a-zA-Z0-9-_]+"
+#define LAMBDA_MASTER_REGION_MAXIMUM          50
+#define LAMBDA_MASTER_REGION_PATTERN          "ALL|" LAMBDA_REGION_PATTERN
 
 /* Arn: event sources. DestinationArn: event-invoke configs and on-failure destinations. */
 #define LAMBDA_ARN_MAXIMUM             10000
@@ -112,7 +128,6 @@
     ":\\d{12}:(function:[a-zA-Z0-9-_]+(:(\\$LATEST|[a-zA-Z0-9-_]+))?|layer:([a-zA-Z0-9-_]+)|"                 \
     "code-signing-config:csc-[a-z0-9]{17}|event-source-mapping:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-" \
     "[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|capacity-provider:[a-zA-Z0-9-_]+)"
-#define LAMBDA_TAGGABLE_RESOURCE_MAXIMUM 10000
-#define LAMBDA_TAG_KEY_MAXIMUM           128
-#define LAMBDA_TAG_VALUE_MAXIMUM         256
-#define LAMBDA_TAG_PATTERN               "([\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]*)"
+#define LAMBDA_TAG_KEY_MAXIMUM   128
+#define LAMBDA_TAG_VALUE_MAXIMUM 256
+#define LAMBDA_TAG_PATTERN       "([\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]*)"

@@ -355,7 +355,7 @@ static void watch_fake(struct tree *tree, struct memory_watch *watch)
     put(tree, "unified/kiln/me/s0/memory.events", "low 0\nhigh 1\nmax 0\noom 0\noom_kill 2\n");
     put(tree, "unified/kiln/me/s0/memory.current", "209715200\n");
     put(tree, "unified/kiln/me/s0/memory.stat", "anon 9\nfile 0\nshmem 0\n");
-    assert_int_equal(memory_watch_init(watch, &tree->host, "s0", 128ull * MIB, open("/", O_RDONLY)), 0);
+    assert_int_equal(memory_watch_init(watch, &tree->host, NULL, "s0", 128ull * MIB, open("/", O_RDONLY)), 0);
 }
 
 static void test_v2_anonymous_memory_past_the_limit_is_exceeded(void **state)
@@ -391,7 +391,7 @@ static void test_memory_without_a_controller_is_not_watched(void **state)
 
     build(tree, "\n", false);
     assert_int_equal(cgroup_host_prepare(&tree->host, "me", &fault), 0);
-    assert_int_equal(memory_watch_init(&watch, &tree->host, "s0", 1, open("/", O_RDONLY)), -ENOENT);
+    assert_int_equal(memory_watch_init(&watch, &tree->host, NULL, "s0", 1, open("/", O_RDONLY)), -ENOENT);
     assert_int_equal(watch.tmp_fd, -1);
 }
 

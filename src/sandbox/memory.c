@@ -71,6 +71,7 @@ static bool is_unified(const struct memory_watch *watch)
     return watch->threshold_fd < 0;
 }
 
+/* What usage consists of is looked up only when all of it would be too much. */
 static int look(const struct memory_watch *watch, struct memory_figures *ret_figures)
 {
     char text[8192];
@@ -78,6 +79,8 @@ static int look(const struct memory_watch *watch, struct memory_figures *ret_fig
     struct statfs tmp;
     int r = read_number(watch->usage_fd, &ret_figures->usage);
 
+    if (r == 0 && ret_figures->usage <= watch->limit)
+        return 0;
     if (r == 0)
         r = read_at_start(watch->stat_fd, text, sizeof(text), &stat);
     if (r < 0)
@@ -89,7 +92,7 @@ static int look(const struct memory_watch *watch, struct memory_figures *ret_fig
     return 0;
 }
 
-/* v1: "eventfd file argument"; v2: the new memory.high. */
+/* v1: "eventfd file argument" for pressure; v2: the new memory.high. */
 static int control(const struct memory_watch *watch, const char *format, ...) PRINTF_LIKE(2, 3);
 
 static int control(const struct memory_watch *watch, const char *format, ...)
@@ -109,7 +112,7 @@ static int set_threshold(struct memory_watch *watch, uint64_t bytes)
     if (is_unified(watch))
         return control(watch, "%llu", (unsigned long long)bytes);
     watch->registered++;
-    return control(watch, "%d %d %llu", watch->threshold_fd, watch->usage_fd, (unsigned long long)bytes);
+    return registrar_submit(watch->registrar, watch->control_fd, watch->threshold_fd, watch->usage_fd, bytes);
 }
 
 static int init_unified(struct memory_watch *watch, const struct cgroup_host *host, const char *name)
@@ -147,16 +150,17 @@ static int init_v1(struct memory_watch *watch, const struct cgroup_host *host, c
     watch->threshold_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (watch->threshold_fd < 0)
         return -errno;
-    r = set_threshold(watch, watch->limit);
-    return r < 0 ? r : init_pressure(watch, host, name);
+    r = init_pressure(watch, host, name); /* first: a write to control_fd waits for one that is under way */
+    return r < 0 ? r : set_threshold(watch, watch->limit);
 }
 
-int memory_watch_init(struct memory_watch *watch, const struct cgroup_host *host, const char *name, uint64_t limit,
-                      int tmp_fd)
+int memory_watch_init(struct memory_watch *watch, const struct cgroup_host *host, const struct registrar *registrar,
+                      const char *name, uint64_t limit, int tmp_fd)
 {
     int r;
 
     *watch = MEMORY_WATCH_INIT;
+    watch->registrar = registrar;
     watch->limit = limit;
     watch->tmp_fd = tmp_fd;
     r = cgroup_open(host, CGROUP_MEMORY, name, "memory.stat", O_RDONLY, &watch->stat_fd);
@@ -178,17 +182,20 @@ void memory_watch_deinit(struct memory_watch *watch)
     cleanup_close(&watch->retired_fd);
 }
 
-/* Empties the eventfds; memory.events is acknowledged by reading it from the start. */
-static void acknowledge(const struct memory_watch *watch)
+/* Empties the eventfds; memory.events is acknowledged by reading it from the start. 0, or that a threshold failed. */
+static int acknowledge(const struct memory_watch *watch)
 {
     char text[256];
+    uint64_t events = 0;
 
     if (is_unified(watch)) {
         (void)!pread(watch->pressure_fd, text, sizeof(text), 0);
-        return;
+        return 0;
     }
-    (void)!read(watch->threshold_fd, text, sizeof(uint64_t));
-    (void)!read(watch->pressure_fd, text, sizeof(uint64_t));
+    (void)!read(watch->pressure_fd, &events, sizeof(events));
+    if (read(watch->threshold_fd, &events, sizeof(events)) < 0)
+        return 0;
+    return events >= REGISTRAR_FAILED ? -EIO : 0;
 }
 
 /*
@@ -228,10 +235,10 @@ int memory_check(struct memory_watch *watch)
 {
     struct memory_figures figures = {0};
     uint64_t counted;
-    int r;
+    int r = acknowledge(watch);
 
-    acknowledge(watch);
-    r = look(watch, &figures);
+    if (r == 0)
+        r = look(watch, &figures);
     if (r < 0)
         return r;
     counted = memory_counted(&figures);

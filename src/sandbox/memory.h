@@ -13,20 +13,22 @@
 #pragma once
 
 #include "sandbox/cgroup.h"
+#include "sandbox/registrar.h"
 
 struct memory_watch {
     uint64_t limit; /* bytes */
     int tmp_fd;     /* directory of the sandbox's /tmp; owned */
     int usage_fd, stat_fd;
-    int threshold_fd;    /* v1: eventfd; -1 on v2. Readable when the threshold was crossed. */
-    int pressure_fd;     /* v1: eventfd; v2: memory.events, POLLPRI */
-    int control_fd;      /* v1: cgroup.event_control; v2: memory.high */
-    uint64_t armed;      /* the highest threshold set */
-    int retired_fd;      /* see MEMORY_RENEWED; else -1 */
-    unsigned registered; /* v1: thresholds on the eventfd; they cannot be taken back one by one */
+    int threshold_fd;                  /* v1: eventfd; -1 on v2. Readable when the threshold was crossed. */
+    int pressure_fd;                   /* v1: eventfd; v2: memory.events, POLLPRI */
+    int control_fd;                    /* v1: cgroup.event_control; v2: memory.high */
+    uint64_t armed;                    /* the highest threshold set */
+    int retired_fd;                    /* see MEMORY_RENEWED; else -1 */
+    unsigned registered;               /* v1: thresholds on the eventfd; they cannot be taken back one by one */
+    const struct registrar *registrar; /* v1 */
 };
 
-#define MEMORY_WATCH_INIT ((struct memory_watch){0, -1, -1, -1, -1, -1, -1, 0, -1, 0})
+#define MEMORY_WATCH_INIT ((struct memory_watch){0, -1, -1, -1, -1, -1, -1, 0, -1, 0, NULL})
 
 /* From memory_check. */
 enum memory_verdict {
@@ -52,9 +54,10 @@ uint64_t memory_next_threshold(uint64_t usage, uint64_t counted, uint64_t limit)
 /* Reads "file 123\nshmem 456\n..." (v2) or "total_cache 1\ntotal_shmem 2\n..." (v1). */
 void memory_parse_stat(struct span text, bool unified, struct memory_figures *figures);
 
-/* Takes `tmp_fd` over, also on failure. -ENOENT where memory is not controlled. */
-int memory_watch_init(struct memory_watch *watch, const struct cgroup_host *host, const char *name, uint64_t limit,
-                      int tmp_fd) MUST_USE;
+/* Takes `tmp_fd` over, also on failure. -ENOENT where memory is not controlled. `registrar`: for v1, outlives the
+ * watch. */
+int memory_watch_init(struct memory_watch *watch, const struct cgroup_host *host, const struct registrar *registrar,
+                      const char *name, uint64_t limit, int tmp_fd) MUST_USE;
 void memory_watch_deinit(struct memory_watch *watch);
 /* After one of the descriptors fired: a verdict (when fine, the watch is armed anew), or -errno. */
 int memory_check(struct memory_watch *watch) MUST_USE;

@@ -56,6 +56,7 @@ struct outgoing {
 struct server {
     const struct server_config *config;
     struct sandbox_host host;
+    struct registrar registrar; /* of memory thresholds; started where memory is limited by v1 */
     int epoll;
     int signals;
     bool ending;
@@ -426,7 +427,7 @@ static void announce(struct server *server, struct sandbox *sandbox)
 static int watch_memory(struct server *server, struct sandbox *sandbox, int tmp)
 {
     uint64_t limit = (uint64_t)sandbox->limits.memory_mib * 1024 * 1024;
-    int r = memory_watch_init(&sandbox->memory, &server->host.cgroups, sandbox->name, limit, tmp);
+    int r = memory_watch_init(&sandbox->memory, &server->host.cgroups, &server->registrar, sandbox->name, limit, tmp);
 
     if (r < 0)
         return r == -ENOENT ? 0 : r;
@@ -743,6 +744,16 @@ static int set_up_cgroups(struct server *server, struct fault *fault)
     return cgroup_host_prepare(&server->host.cgroups, server->config->launcher.instance, fault);
 }
 
+static int start_registrar(struct server *server, struct fault *fault)
+{
+    const struct cgroup_host *cgroups = &server->host.cgroups;
+    int r = 0;
+
+    if (cgroup_host_has(cgroups, CGROUP_MEMORY) && !cgroups->on_unified[CGROUP_MEMORY])
+        r = registrar_start(&server->registrar);
+    return r < 0 ? fault_set(fault, -r, "cannot start a thread: %s", strerror(-r)) : 0;
+}
+
 static int set_up(struct server *server, struct fault *fault)
 {
     int r = set_up_process(server, fault);
@@ -758,6 +769,8 @@ static int set_up(struct server *server, struct fault *fault)
         r = fault_set(fault, ESRCH, "the daemon is gone");
     if (r == 0)
         r = seccomp_compile(&server->host.filter, fault);
+    if (r == 0)
+        r = start_registrar(server, fault);
     server->ahead = server->config->launcher.slots;
     server->spare_target = MIN(server->ahead, (unsigned)SPARES_MAX);
     return r;
@@ -799,6 +812,7 @@ static struct server *server_new(const struct server_config *config)
     if (!server)
         return NULL;
     server->config = config;
+    server->registrar = REGISTRAR_INIT;
     sandbox_host_init(&server->host, &config->launcher, config->rootless);
     server->daemon_source.kind = SOURCE_DAEMON;
     server->signals_source.kind = SOURCE_SIGNALS;

@@ -1,7 +1,6 @@
 #include "api/lambda/configuration.h"
+#include "api/lambda/configuration_parts.h"
 
-#include "api/lambda/tags.h"
-#include "aws/shapes.h"
 #include "base/clock.h"
 #include "base/encode.h"
 
@@ -9,13 +8,9 @@
 
 enum {
     TIMEOUT_DEFAULT = 3,
-    TIMEOUT_MAXIMUM = 900,
-    MEMORY_MINIMUM = 128,
-    MEMORY_MAXIMUM = 10240,
-    STORAGE_MINIMUM = 512,
-    STORAGE_MAXIMUM = 10240,
     ENVIRONMENT_BYTES = 4096,
     LAYERS_MAXIMUM = 5,
+    TAGS_MAXIMUM = 50,
 };
 
 #if defined(__aarch64__)
@@ -23,163 +18,6 @@ enum {
 #else
 #define HOST_ARCHITECTURE "x86_64"
 #endif
-
-const struct input_member configuration_vpc_members[] = {
-    {.name = "SubnetIds", .kind = INPUT_LIST, .element = INPUT_STRING},
-    {.name = "SecurityGroupIds", .kind = INPUT_LIST, .element = INPUT_STRING},
-    {.name = "Ipv6AllowedForDualStack", .kind = INPUT_BOOLEAN},
-    {0},
-};
-const struct input_member configuration_dead_letter_members[] = {{.name = "TargetArn", .kind = INPUT_STRING}, {0}};
-const struct input_member configuration_environment_members[] = {
-    {.name = "Variables", .kind = INPUT_MAP, .element = INPUT_STRING},
-    {0},
-};
-const struct input_member configuration_tracing_members[] = {{.name = "Mode", .kind = INPUT_STRING}, {0}};
-const struct input_member configuration_file_system_members[] = {
-    {.name = "Arn", .kind = INPUT_STRING},
-    {.name = "LocalMountPath", .kind = INPUT_STRING},
-    {0},
-};
-const struct input_member configuration_image_members[] = {
-    {.name = "EntryPoint", .kind = INPUT_LIST, .element = INPUT_STRING},
-    {.name = "Command", .kind = INPUT_LIST, .element = INPUT_STRING},
-    {.name = "WorkingDirectory", .kind = INPUT_STRING},
-    {0},
-};
-const struct input_member configuration_storage_members[] = {{.name = "Size", .kind = INPUT_INTEGER}, {0}};
-const struct input_member configuration_snap_start_members[] = {{.name = "ApplyOn", .kind = INPUT_STRING}, {0}};
-const struct input_member configuration_logging_members[] = {
-    {.name = "LogFormat", .kind = INPUT_STRING},
-    {.name = "ApplicationLogLevel", .kind = INPUT_STRING},
-    {.name = "SystemLogLevel", .kind = INPUT_STRING},
-    {.name = "LogGroup", .kind = INPUT_STRING},
-    {0},
-};
-
-/* --- what the model says --- */
-
-static const char *const architectures[] = {"x86_64", "arm64", NULL};
-static const char *const package_types[] = {"Zip", "Image", NULL};
-static const char *const tracing_modes[] = {"Active", "PassThrough", NULL};
-static const char *const snap_start_values[] = {"PublishedVersions", "None", NULL};
-static const char *const log_formats[] = {"JSON", "Text", NULL};
-static const char *const application_log_levels[] = {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", NULL};
-static const char *const system_log_levels[] = {"DEBUG", "INFO", "WARN", NULL};
-
-/* A string member, by its path in the input and as the service spells it. */
-struct string_rule {
-    const char *parent; /* NULL: the body itself */
-    const char *member;
-    const char *path;
-    struct validation_constraint constraint;
-};
-
-static const struct string_rule string_rules[] = {
-    {NULL, "Role", "role", {.maximum = 10000, .pattern = LAMBDA_ROLE_ARN_PATTERN}},
-    {NULL, "Handler", "handler", {.maximum = LAMBDA_HANDLER_MAXIMUM, .pattern = LAMBDA_HANDLER_PATTERN}},
-    {NULL, "Description", "description", {.maximum = LAMBDA_DESCRIPTION_MAXIMUM}},
-    {NULL, "PackageType", "packageType", {.values = package_types}},
-    {"DeadLetterConfig",
-     "TargetArn",
-     "deadLetterConfig.targetArn",
-     {.maximum = 10000, .pattern = LAMBDA_RESOURCE_ARN_PATTERN}},
-    {NULL, "KMSKeyArn", "kMSKeyArn", {.maximum = 10000, .pattern = LAMBDA_KMS_KEY_ARN_PATTERN}},
-    {"TracingConfig", "Mode", "tracingConfig.mode", {.values = tracing_modes}},
-    {NULL,
-     "CodeSigningConfigArn",
-     "codeSigningConfigArn",
-     {.maximum = LAMBDA_CODE_SIGNING_ARN_MAXIMUM, .pattern = LAMBDA_CODE_SIGNING_ARN_PATTERN}},
-    {"SnapStart", "ApplyOn", "snapStart.applyOn", {.values = snap_start_values}},
-    {"LoggingConfig", "LogFormat", "loggingConfig.logFormat", {.values = log_formats}},
-    {"LoggingConfig", "ApplicationLogLevel", "loggingConfig.applicationLogLevel", {.values = application_log_levels}},
-    {"LoggingConfig", "SystemLogLevel", "loggingConfig.systemLogLevel", {.values = system_log_levels}},
-    {"LoggingConfig",
-     "LogGroup",
-     "loggingConfig.logGroup",
-     {.minimum = 1, .maximum = LAMBDA_LOG_GROUP_MAXIMUM, .pattern = LAMBDA_LOG_GROUP_PATTERN}},
-};
-
-static void validate_strings(struct call *call)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(string_rules); i++) {
-        const struct string_rule *rule = &string_rules[i];
-        const json_t *parent = rule->parent ? json_object_get(call->input, rule->parent) : call->input;
-        if (input_has(parent, rule->member))
-            validate_string(&call->validation, input_string(parent, rule->member), rule->path, &rule->constraint);
-    }
-}
-
-static void validate_numbers(struct call *call)
-{
-    const json_t *storage = json_object_get(call->input, "EphemeralStorage");
-
-    if (input_has(call->input, "Timeout"))
-        validate_range(&call->validation, input_integer(call->input, "Timeout", 0), "timeout", 1, TIMEOUT_MAXIMUM);
-    if (input_has(call->input, "MemorySize"))
-        validate_range(&call->validation, input_integer(call->input, "MemorySize", 0), "memorySize", MEMORY_MINIMUM,
-                       MEMORY_MAXIMUM);
-    if (!storage)
-        return;
-    if (validate_present(&call->validation, input_has(storage, "Size"), "ephemeralStorage.size"))
-        validate_range(&call->validation, input_integer(storage, "Size", 0), "ephemeralStorage.size", STORAGE_MINIMUM,
-                       STORAGE_MAXIMUM);
-}
-
-struct list_rule {
-    const char *parent;
-    const char *member;
-    const char *path;
-    size_t minimum;
-    size_t maximum;
-    struct validation_constraint constraint;
-};
-
-static const struct list_rule list_rules[] = {
-    {"VpcConfig", "SubnetIds", "vpcConfig.subnetIds", 0, 16, {.maximum = 1024, .pattern = LAMBDA_SUBNET_ID_PATTERN}},
-    {"VpcConfig",
-     "SecurityGroupIds",
-     "vpcConfig.securityGroupIds",
-     0,
-     5,
-     {.maximum = 1024, .pattern = LAMBDA_SECURITY_GROUP_ID_PATTERN}},
-    {NULL,
-     "Layers",
-     "layers",
-     0,
-     0,
-     {.minimum = 1, .maximum = LAMBDA_LAYER_VERSION_ARN_MAXIMUM, .pattern = LAMBDA_LAYER_VERSION_ARN_PATTERN}},
-    {NULL, "Architectures", "architectures", 1, 1, {.values = architectures}},
-};
-
-static void validate_lists(struct call *call)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(list_rules); i++) {
-        const struct list_rule *rule = &list_rules[i];
-        const json_t *parent = rule->parent ? json_object_get(call->input, rule->parent) : call->input;
-        const json_t *list = json_object_get(parent, rule->member);
-        if (list)
-            input_validate_list(call, list, rule->path, rule->minimum, rule->maximum, &rule->constraint);
-    }
-}
-
-static void validate_maps(struct call *call)
-{
-    static const struct validation_constraint variable_name = {.pattern = LAMBDA_ENVIRONMENT_NAME_PATTERN};
-    json_t *variables = json_object_get(json_object_get(call->input, "Environment"), "Variables");
-
-    if (variables)
-        input_validate_map(call, variables, "environment.variables", &variable_name, NULL);
-    tags_validate(call);
-}
-
-void configuration_validate(struct call *call)
-{
-    validate_strings(call);
-    validate_numbers(call);
-    validate_lists(call);
-    validate_maps(call);
-}
 
 /* --- what the service checks next --- */
 
@@ -345,22 +183,11 @@ static int check_architecture(struct call *call)
                          "This Kiln runs on %s and cannot run functions for %s.", HOST_ARCHITECTURE, architecture);
 }
 
-static int check_logging(struct call *call)
-{
-    const json_t *logging = json_object_get(call->input, "LoggingConfig");
-
-    if (span_equal(input_string(logging, "LogFormat"), SPAN("JSON")))
-        return refuse(call, "Kiln does not write function logs in the JSON format yet.");
-    if (input_has(logging, "ApplicationLogLevel") || input_has(logging, "SystemLogLevel"))
-        return refuse(call, "Log levels need the JSON log format, which Kiln does not support yet.");
-    return 0;
-}
-
 /* What would change how a function runs, and is not there. Better refused than silently without effect. */
 static int check_unsupported(struct call *call)
 {
+    static const char *const kinds[] = {"TenancyConfig", "CapacityProviderConfig", "DurableConfig", "PublishTo"};
     const json_t *input = call->input;
-    const json_t *vpc = json_object_get(input, "VpcConfig");
     const json_t *image = json_object_get(input, "ImageConfig");
 
     if (span_equal(input_string(input, "PackageType"), SPAN("Image")))
@@ -368,20 +195,12 @@ static int check_unsupported(struct call *call)
     if (is_filled(json_object_get(image, "EntryPoint")) || is_filled(json_object_get(image, "Command")) ||
         is_filled(json_object_get(image, "WorkingDirectory")))
         return refuse(call, "ImageConfig is not supported for functions created with deployment packages.");
-    if (is_filled(json_object_get(vpc, "SubnetIds")) || is_filled(json_object_get(vpc, "SecurityGroupIds")))
-        return refuse(call, "Kiln has no VPCs; a VpcConfig with subnets or security groups is not supported.");
-    if (input_string(json_object_get(input, "DeadLetterConfig"), "TargetArn").length)
-        return refuse(call, "Kiln does not support dead-letter targets yet.");
-    if (input_string(input, "KMSKeyArn").length)
-        return refuse(call, "Kiln has no KMS; it cannot encrypt environment variables with a customer's key.");
-    if (span_equal(input_string(json_object_get(input, "TracingConfig"), "Mode"), SPAN("Active")))
-        return refuse(call, "Kiln does not send traces; TracingConfig supports the mode PassThrough only.");
     if (is_filled(json_object_get(input, "FileSystemConfigs")))
         return refuse(call, "Kiln does not mount file systems; FileSystemConfigs is not supported.");
-    if (input_has(input, "TenancyConfig") || input_has(input, "CapacityProviderConfig") ||
-        input_has(input, "DurableConfig") || input_has(input, "PublishTo"))
-        return refuse(call,
-                      "Kiln does not support TenancyConfig, CapacityProviderConfig, DurableConfig and PublishTo.");
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+        if (input_has(input, kinds[i]))
+            return aws_error_set(&call->error, AWS_ERROR_INVALID_PARAMETER_VALUE, "Kiln does not support %s.",
+                                 kinds[i]);
     return 0;
 }
 
@@ -402,8 +221,8 @@ int configuration_check(struct call *call)
 {
     int r = check_runtime(call);
 
-    if (r == 0)
-        r = tags_check(call, json_object_get(call->input, "Tags"));
+    if (r == 0 && json_object_size(json_object_get(call->input, "Tags")) > TAGS_MAXIMUM)
+        r = refuse(call, "Number of tags exceeds resource tag limit.");
     if (r == 0)
         r = check_environment(call);
     if (r == 0)
@@ -411,13 +230,22 @@ int configuration_check(struct call *call)
     if (r == 0)
         r = check_architecture(call);
     if (r == 0)
-        r = check_logging(call);
+        r = logging_config_check(call);
+    if (r == 0)
+        r = vpc_config_check(call);
     if (r == 0)
         r = check_code_signing(call);
     return r ? r : check_unsupported(call);
 }
 
 /* --- documents --- */
+
+const json_t *configuration_current(const struct call *call)
+{
+    const struct catalog_function *function = call_find_function(call);
+
+    return function ? function->latest->config->document : NULL;
+}
 
 /* Sets a member to a value that is taken; remembers failure. */
 static void put(json_t *document, const char *member, json_t *value, bool *failed)
@@ -435,6 +263,15 @@ static void put_input(json_t *document, const char *member, const json_t *input,
         *failed = true;
 }
 
+/* An empty text takes the member away; one that is not given leaves it. */
+static void put_filled(json_t *document, const char *member, struct span value, bool *failed)
+{
+    if (value.length)
+        put(document, member, json_stringn(value.data, value.length), failed);
+    else if (value.data)
+        json_object_del(document, member);
+}
+
 static void put_last_modified(json_t *document, bool *failed)
 {
     char text[CLOCK_ISO_BYTES];
@@ -442,10 +279,17 @@ static void put_last_modified(json_t *document, bool *failed)
     put(document, "LastModified", json_string(clock_format_lambda(clock_wall_ns(), text)), failed);
 }
 
+/* SourceKMSKeyArn is shown with the code's location, not in the configuration: configuration_source_key. */
+static const char source_key[] = "SourceKMSKeyArn";
+
 static void put_package(json_t *document, const struct call *call, bool *failed)
 {
+    const json_t *code = json_object_get(call->input, "Code");
+
     put(document, "CodeSha256", json_string(call->package.sha256_base64), failed);
     put(document, "CodeSize", json_integer((json_int_t)call->package.zip_bytes), failed);
+    json_object_del(document, source_key);
+    put_filled(document, source_key, input_string(code ? code : call->input, source_key), failed);
 }
 
 /* Names the implementation of a runtime, as the service does; here one for each runtime's name. */
@@ -485,26 +329,33 @@ static void put_snap_start(json_t *document, const json_t *input, bool *failed)
             json_pack("{s:s%, s:s}", "ApplyOn", apply.data, apply.length, "OptimizationStatus", "Off"), failed);
 }
 
-static void put_logging(json_t *document, const json_t *input, const struct call *call, bool *failed)
+static void put_logging(json_t *document, const struct call *call, bool *failed)
 {
-    struct span group = input_string(json_object_get(input, "LoggingConfig"), "LogGroup");
-    json_t *name = group.length ? json_stringn(group.data, group.length)
-                                : json_sprintf("/aws/lambda/%.*s", SPAN_ARG(call->function_name));
-
-    put(document, "LoggingConfig", json_pack("{s:s, s:o}", "LogFormat", "Text", "LogGroup", name), failed);
+    put(document, "LoggingConfig", logging_config_make(call, json_object_get(document, "LoggingConfig")), failed);
 }
 
-/* Empty lists, as everything else is refused: the form that a function without a VPC has once it was said (recorded).
- */
-static void put_vpc(json_t *document, const json_t *input, bool *failed)
+static void put_vpc(json_t *document, const struct call *call, bool *failed)
 {
-    const json_t *vpc = json_object_get(input, "VpcConfig");
+    if (input_has(call->input, "VpcConfig"))
+        put(document, "VpcConfig", vpc_config_make(call, json_object_get(document, "VpcConfig")), failed);
+}
 
-    if (vpc)
-        put(document, "VpcConfig",
-            json_pack("{s:b, s:[], s:[], s:s}", "Ipv6AllowedForDualStack",
-                      input_boolean(vpc, "Ipv6AllowedForDualStack"), "SecurityGroupIds", "SubnetIds", "VpcId", ""),
-            failed);
+static void put_dead_letter(json_t *document, const json_t *input, bool *failed)
+{
+    struct span target = input_string(json_object_get(input, "DeadLetterConfig"), "TargetArn");
+
+    if (target.length)
+        put(document, "DeadLetterConfig", json_pack("{s:s%}", "TargetArn", target.data, target.length), failed);
+    else if (target.data)
+        json_object_del(document, "DeadLetterConfig");
+}
+
+static void put_tracing(json_t *document, const json_t *input, bool *failed)
+{
+    struct span mode = input_string(json_object_get(input, "TracingConfig"), "Mode");
+
+    if (mode.length)
+        put(document, "TracingConfig", json_pack("{s:s%}", "Mode", mode.data, mode.length), failed);
 }
 
 static void put_members(json_t *document, const struct call *call, bool *failed)
@@ -521,13 +372,16 @@ static void put_members(json_t *document, const struct call *call, bool *failed)
     if (input_has(input, "EphemeralStorage"))
         put(document, "EphemeralStorage",
             json_pack("{s:I}", "Size",
-                      (json_int_t)input_integer(json_object_get(input, "EphemeralStorage"), "Size", STORAGE_MINIMUM)),
+                      (json_int_t)input_integer(json_object_get(input, "EphemeralStorage"), "Size",
+                                                CONFIGURATION_STORAGE_MINIMUM)),
             failed);
     put_environment(document, input, failed);
     put_snap_start(document, input, failed);
-    put_vpc(document, input, failed);
-    if (input_has(input, "LoggingConfig"))
-        put_logging(document, input, call, failed);
+    put_vpc(document, call, failed);
+    put_dead_letter(document, input, failed);
+    put_tracing(document, input, failed);
+    put_filled(document, "KMSKeyArn", input_string(input, "KMSKeyArn"), failed);
+    put_logging(document, call, failed);
     put_last_modified(document, failed);
 }
 
@@ -543,14 +397,13 @@ json_t *configuration_make(const struct call *call)
 {
     json_t *document =
         json_pack("{s:s, s:i, s:i, s:{s:i}, s:{s:s}, s:{s:s, s:s}, s:s, s:[s]}", "Description", "", "Timeout",
-                  TIMEOUT_DEFAULT, "MemorySize", MEMORY_MINIMUM, "EphemeralStorage", "Size", STORAGE_MINIMUM,
-                  "TracingConfig", "Mode", "PassThrough", "SnapStart", "ApplyOn", "None", "OptimizationStatus", "Off",
-                  "PackageType", "Zip", "Architectures", HOST_ARCHITECTURE);
+                  TIMEOUT_DEFAULT, "MemorySize", CONFIGURATION_MEMORY_MINIMUM, "EphemeralStorage", "Size",
+                  CONFIGURATION_STORAGE_MINIMUM, "TracingConfig", "Mode", "PassThrough", "SnapStart", "ApplyOn", "None",
+                  "OptimizationStatus", "Off", "PackageType", "Zip", "Architectures", HOST_ARCHITECTURE);
     bool failed = false;
 
     if (!document)
         return NULL;
-    put_logging(document, call->input, call, &failed);
     put_members(document, call, &failed);
     put_package(document, call, &failed);
     return finish(document, failed);
@@ -625,5 +478,11 @@ json_t *configuration_render(const struct catalog_version *version, struct span 
         put_update_status(answer, version, &failed);
     if (view == CONFIGURATION_LISTED)
         json_object_del(answer, "RuntimeVersionConfig");
+    json_object_del(answer, source_key);
     return finish(answer, failed);
+}
+
+const char *configuration_source_key(const struct catalog_version *version)
+{
+    return json_string_value(json_object_get(version->config->document, source_key));
 }

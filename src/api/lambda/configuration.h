@@ -9,7 +9,7 @@
 
 #include "api/lambda/input.h"
 
-/* The members that both operations share, for the shapes of their bodies. */
+/* Structures of CONFIGURATION_MEMBERS and of CreateFunction. */
 extern const struct input_member configuration_vpc_members[];
 extern const struct input_member configuration_dead_letter_members[];
 extern const struct input_member configuration_environment_members[];
@@ -19,6 +19,36 @@ extern const struct input_member configuration_image_members[];
 extern const struct input_member configuration_storage_members[];
 extern const struct input_member configuration_snap_start_members[];
 extern const struct input_member configuration_logging_members[];
+extern const struct input_member configuration_capacity_members[];
+extern const struct input_member configuration_durable_members[];
+extern const struct input_member configuration_tenancy_members[];
+
+/* The members that CreateFunction and UpdateFunctionConfiguration share, for the shapes of their bodies. */
+#define CONFIGURATION_MEMBERS                                                                                   \
+    {.name = "Runtime", .kind = INPUT_STRING}, {.name = "Role", .kind = INPUT_STRING},                          \
+        {.name = "Handler", .kind = INPUT_STRING}, {.name = "Description", .kind = INPUT_STRING},               \
+        {.name = "Timeout", .kind = INPUT_INTEGER}, {.name = "MemorySize", .kind = INPUT_INTEGER},              \
+        {.name = "VpcConfig", .kind = INPUT_STRUCTURE, .members = configuration_vpc_members},                   \
+        {.name = "DeadLetterConfig", .kind = INPUT_STRUCTURE, .members = configuration_dead_letter_members},    \
+        {.name = "Environment", .kind = INPUT_STRUCTURE, .members = configuration_environment_members},         \
+        {.name = "KMSKeyArn", .kind = INPUT_STRING},                                                            \
+        {.name = "TracingConfig", .kind = INPUT_STRUCTURE, .members = configuration_tracing_members},           \
+        {.name = "Layers", .kind = INPUT_LIST, .element = INPUT_STRING},                                        \
+        {.name = "FileSystemConfigs",                                                                           \
+         .kind = INPUT_LIST,                                                                                    \
+         .element = INPUT_STRUCTURE,                                                                            \
+         .members = configuration_file_system_members},                                                         \
+        {.name = "ImageConfig", .kind = INPUT_STRUCTURE, .members = configuration_image_members},               \
+        {.name = "EphemeralStorage", .kind = INPUT_STRUCTURE, .members = configuration_storage_members},        \
+        {.name = "SnapStart", .kind = INPUT_STRUCTURE, .members = configuration_snap_start_members},            \
+        {.name = "LoggingConfig", .kind = INPUT_STRUCTURE, .members = configuration_logging_members},           \
+        {.name = "CapacityProviderConfig", .kind = INPUT_STRUCTURE, .members = configuration_capacity_members}, \
+    {                                                                                                           \
+        .name = "DurableConfig", .kind = INPUT_STRUCTURE, .members = configuration_durable_members              \
+    }
+
+/* The smallest settings, which are also the defaults. */
+enum { CONFIGURATION_MEMORY_MINIMUM = 128, CONFIGURATION_STORAGE_MINIMUM = 512 };
 
 /* What the service model says about the members of call->input (ValidationException); Architectures only for bodies
  * that have them. */
@@ -48,3 +78,5 @@ enum configuration_view {
  */
 json_t *configuration_render(const struct catalog_version *version, struct span qualifier,
                              enum configuration_view view);
+/* The key that the caller says its package is encrypted with, for GetFunction's Code; NULL: none. Borrowed. */
+const char *configuration_source_key(const struct catalog_version *version);

@@ -5,6 +5,7 @@
  *   coverage-test --write FILE EXCEPTIONS   writes it (`ninja -C build api-coverage`)
  */
 #include "api/lambda/lambda.h"
+#include "api/service.h"
 #include "base/buffer.h"
 
 #include <setjmp.h>
@@ -18,9 +19,20 @@
 static const char preface[] =
     "# API coverage\n"
     "\n"
-    "Written from the routing table (`ninja -C build api-coverage`); a test keeps it true. An operation that is not\n"
+    "Written from the routing tables (`ninja -C build api-coverage`); a test keeps it true. An operation that is not\n"
     "supported answers 501 `NotImplementedException`, with its name. What supported operations refuse, and why, is in\n"
     "[src/api/lambda/README.md](../src/api/lambda/README.md).\n";
+
+static const char services_preface[] =
+    "\n"
+    "## Other services\n"
+    "\n"
+    "What tools ask for on their way to a function. Any other action, and any other service, answers 501\n"
+    "`NotImplementedException` with its name. None of it is access control: [src/api/sts/README.md]"
+    "(../src/api/sts/README.md).\n"
+    "\n"
+    "| service | actions |\n"
+    "|---|---|\n";
 
 static const char exceptions_preface[] =
     "\n"
@@ -140,6 +152,25 @@ static void print_exceptions(struct buffer *text, const char *path)
     json_decref(exceptions);
 }
 
+static void print_service(struct buffer *text, const struct service *service)
+{
+    size_t count;
+    const struct operation_route *routes = service->routes(&count);
+
+    assert_int_equal(buffer_printf(text, "| %s (%s) | ", service->title, service->version), 0);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(buffer_printf(text, "%s%s", i > 0 ? ", " : "", routes[i].name), 0);
+    assert_int_equal(buffer_printf(text, " |\n"), 0);
+}
+
+/* Those beside Lambda. */
+static void print_services(struct buffer *text)
+{
+    assert_int_equal(buffer_append_span(text, span_from(services_preface)), 0);
+    for (size_t i = 1; i < SERVICE_COUNT; i++)
+        print_service(text, service_at(i));
+}
+
 enum { ROUTES_MAX = 200 };
 
 static void print_document(const char *exceptions, struct buffer *text)
@@ -155,6 +186,7 @@ static void print_document(const char *exceptions, struct buffer *text)
     print_table(text, routes, count, true);
     assert_int_equal(buffer_printf(text, "\nNot yet:\n"), 0);
     print_table(text, routes, count, false);
+    print_services(text);
     print_exceptions(text, exceptions);
 }
 

@@ -9,34 +9,16 @@
 /* --- CreateFunction --- */
 
 static const struct input_member create_members[] = {
+    CONFIGURATION_MEMBERS,
     {.name = "FunctionName", .kind = INPUT_STRING},
-    {.name = "Runtime", .kind = INPUT_STRING},
-    {.name = "Role", .kind = INPUT_STRING},
-    {.name = "Handler", .kind = INPUT_STRING},
     {.name = "Code", .kind = INPUT_STRUCTURE, .members = package_members},
-    {.name = "Description", .kind = INPUT_STRING},
-    {.name = "Timeout", .kind = INPUT_INTEGER},
-    {.name = "MemorySize", .kind = INPUT_INTEGER},
     {.name = "Publish", .kind = INPUT_BOOLEAN},
     {.name = "PublishTo", .kind = INPUT_STRING},
-    {.name = "VpcConfig", .kind = INPUT_STRUCTURE, .members = configuration_vpc_members},
     {.name = "PackageType", .kind = INPUT_STRING},
-    {.name = "DeadLetterConfig", .kind = INPUT_STRUCTURE, .members = configuration_dead_letter_members},
-    {.name = "Environment", .kind = INPUT_STRUCTURE, .members = configuration_environment_members},
-    {.name = "KMSKeyArn", .kind = INPUT_STRING},
-    {.name = "TracingConfig", .kind = INPUT_STRUCTURE, .members = configuration_tracing_members},
     {.name = "Tags", .kind = INPUT_MAP, .element = INPUT_STRING},
-    {.name = "Layers", .kind = INPUT_LIST, .element = INPUT_STRING},
-    {.name = "FileSystemConfigs",
-     .kind = INPUT_LIST,
-     .element = INPUT_STRUCTURE,
-     .members = configuration_file_system_members},
     {.name = "CodeSigningConfigArn", .kind = INPUT_STRING},
-    {.name = "ImageConfig", .kind = INPUT_STRUCTURE, .members = configuration_image_members},
     {.name = "Architectures", .kind = INPUT_LIST, .element = INPUT_STRING},
-    {.name = "EphemeralStorage", .kind = INPUT_STRUCTURE, .members = configuration_storage_members},
-    {.name = "SnapStart", .kind = INPUT_STRUCTURE, .members = configuration_snap_start_members},
-    {.name = "LoggingConfig", .kind = INPUT_STRUCTURE, .members = configuration_logging_members},
+    {.name = "TenancyConfig", .kind = INPUT_STRUCTURE, .members = configuration_tenancy_members},
     {0},
 };
 
@@ -188,9 +170,10 @@ static json_t *render_function(struct call *call)
 
     if (!location)
         return NULL;
-    answer = json_pack("{s:o, s:{s:s, s:s}}", "Configuration",
-                       configuration_render(call->version, call->qualifier, CONFIGURATION_FULL), "Code",
-                       "RepositoryType", "S3", "Location", location);
+    answer =
+        json_pack("{s:o, s:{s:s, s:s, s:s*}}", "Configuration",
+                  configuration_render(call->version, call->qualifier, CONFIGURATION_FULL), "Code", "RepositoryType",
+                  "S3", "Location", location, "SourceKMSKeyArn", configuration_source_key(call->version));
     if (answer && json_object_size(function->tags))
         json_object_set(answer, "Tags", (json_t *)function->tags);
     if (answer && function->has_reserved)
@@ -290,27 +273,8 @@ void lambda_delete_function(struct operation *operation)
 /* --- UpdateFunctionConfiguration --- */
 
 static const struct input_member update_members[] = {
-    {.name = "Role", .kind = INPUT_STRING},
-    {.name = "Handler", .kind = INPUT_STRING},
-    {.name = "Description", .kind = INPUT_STRING},
-    {.name = "Timeout", .kind = INPUT_INTEGER},
-    {.name = "MemorySize", .kind = INPUT_INTEGER},
-    {.name = "VpcConfig", .kind = INPUT_STRUCTURE, .members = configuration_vpc_members},
-    {.name = "Environment", .kind = INPUT_STRUCTURE, .members = configuration_environment_members},
-    {.name = "Runtime", .kind = INPUT_STRING},
-    {.name = "DeadLetterConfig", .kind = INPUT_STRUCTURE, .members = configuration_dead_letter_members},
-    {.name = "KMSKeyArn", .kind = INPUT_STRING},
-    {.name = "TracingConfig", .kind = INPUT_STRUCTURE, .members = configuration_tracing_members},
+    CONFIGURATION_MEMBERS,
     {.name = "RevisionId", .kind = INPUT_STRING},
-    {.name = "Layers", .kind = INPUT_LIST, .element = INPUT_STRING},
-    {.name = "FileSystemConfigs",
-     .kind = INPUT_LIST,
-     .element = INPUT_STRUCTURE,
-     .members = configuration_file_system_members},
-    {.name = "ImageConfig", .kind = INPUT_STRUCTURE, .members = configuration_image_members},
-    {.name = "EphemeralStorage", .kind = INPUT_STRUCTURE, .members = configuration_storage_members},
-    {.name = "SnapStart", .kind = INPUT_STRUCTURE, .members = configuration_snap_start_members},
-    {.name = "LoggingConfig", .kind = INPUT_STRUCTURE, .members = configuration_logging_members},
     {0},
 };
 

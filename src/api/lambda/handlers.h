@@ -36,8 +36,4 @@ void lambda_add_permission(struct operation *operation);
 void lambda_get_policy(struct operation *operation);
 void lambda_remove_permission(struct operation *operation);
 
-void lambda_tag_resource(struct operation *operation);
-void lambda_untag_resource(struct operation *operation);
-void lambda_list_tags(struct operation *operation);
-
 void lambda_get_account_settings(struct operation *operation);

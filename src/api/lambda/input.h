@@ -44,12 +44,3 @@ struct span input_string(const json_t *object, const char *member);
 bool input_has(const json_t *object, const char *member);
 bool input_boolean(const json_t *object, const char *member);
 int64_t input_integer(const json_t *object, const char *member, int64_t absent);
-
-/*
- * Validates a list or a map of strings from the input into call->validation (validate.h tells the wording). A null in a
- * map is a violation of its own. `maximum` 0: none. Either constraint of a map may be NULL.
- */
-void input_validate_list(struct call *call, const json_t *list, const char *path, size_t minimum, size_t maximum,
-                         const struct validation_constraint *constraint);
-void input_validate_map(struct call *call, json_t *map, const char *path, const struct validation_constraint *keys,
-                        const struct validation_constraint *values);

@@ -317,14 +317,17 @@ static void test_what_kiln_lacks_is_refused_and_not_pretended(void **state)
 
     lacks(world, "PackageType", json_string("Image"),
           "Kiln does not run container images; use a deployment package of type Zip.");
-    lacks(world, "VpcConfig", json_pack("{s:[s]}", "SubnetIds", "subnet-1"),
-          "Kiln has no VPCs; a VpcConfig with subnets or security groups is not supported.");
-    lacks(world, "DeadLetterConfig", json_pack("{s:s}", "TargetArn", "arn:aws:sqs:us-east-1:111111111111:q"),
-          "Kiln does not support dead-letter targets yet.");
-    lacks(world, "TracingConfig", json_pack("{s:s}", "Mode", "Active"),
-          "Kiln does not send traces; TracingConfig supports the mode PassThrough only.");
-    lacks(world, "LoggingConfig", json_pack("{s:s}", "LogFormat", "JSON"),
-          "Kiln does not write function logs in the JSON format yet.");
+    lacks(world, "FileSystemConfigs",
+          json_pack("[{s:s, s:s}]", "Arn",
+                    "arn:aws:elasticfilesystem:us-east-1:111111111111:access-point/fsap-0123456789abcdef0",
+                    "LocalMountPath", "/mnt/files"),
+          "Kiln does not mount file systems; FileSystemConfigs is not supported.");
+    lacks(world, "ImageConfig", json_pack("{s:[s]}", "Command", "run"),
+          "ImageConfig is not supported for functions created with deployment packages.");
+    lacks(world, "TenancyConfig", json_pack("{s:s}", "TenantIsolationMode", "PER_TENANT"),
+          "Kiln does not support TenancyConfig.");
+    lacks(world, "DurableConfig", json_pack("{s:i}", "ExecutionTimeout", 60), "Kiln does not support DurableConfig.");
+    lacks(world, "PublishTo", json_string("LATEST_PUBLISHED"), "Kiln does not support PublishTo.");
     lacks(world, "Layers", json_pack("[s]", "arn:aws:lambda:us-east-1:111111111111:layer:l:1"),
           "Layer version arn:aws:lambda:us-east-1:111111111111:layer:l:1 does not exist.");
 }
@@ -350,6 +353,94 @@ static void test_what_has_no_effect_is_accepted(void **state)
     assert_string_equal(text_of(answer, "Description"), "");
     assert_null(json_object_get(answer, "Layers"));
     assert_null(json_object_get(answer, "NobodyKnowsThis"));
+    json_decref(answer);
+}
+
+/* What matters outside the function alone is kept and shown as it was given. */
+static void test_surroundings_are_kept_and_shown(void **state)
+{
+    struct api_world *world = *state;
+    json_t *body = creation("f");
+    json_t *vpc = json_pack("{s:[s], s:[s]}", "SubnetIds", "subnet-1", "SecurityGroupIds", "sg-1");
+    json_t *answer;
+    const char *vpc_id;
+
+    json_object_set_new(body, "VpcConfig", vpc);
+    json_object_set_new(body, "DeadLetterConfig", json_pack("{s:s}", "TargetArn", "arn:aws:sqs:us-east-1:1:q"));
+    json_object_set_new(body, "TracingConfig", json_pack("{s:s}", "Mode", "Active"));
+    json_object_set_new(body, "KMSKeyArn", json_string("arn:aws:kms:us-east-1:111111111111:key/k"));
+    answer = accepted(world, "POST", FUNCTIONS, body, 201);
+    assert_string_equal(text_of(json_object_get(answer, "DeadLetterConfig"), "TargetArn"), "arn:aws:sqs:us-east-1:1:q");
+    assert_string_equal(text_of(json_object_get(answer, "TracingConfig"), "Mode"), "Active");
+    assert_string_equal(text_of(answer, "KMSKeyArn"), "arn:aws:kms:us-east-1:111111111111:key/k");
+    vpc = json_object_get(answer, "VpcConfig");
+    vpc_id = text_of(vpc, "VpcId");
+    assert_int_equal(strlen(vpc_id), strlen("vpc-") + 17);
+    assert_int_equal(json_array_size(json_object_get(vpc, "SubnetIds")), 1);
+    assert_true(json_is_false(json_object_get(vpc, "Ipv6AllowedForDualStack")));
+    json_decref(answer);
+}
+
+/* An empty text takes away, a member that is absent stays. */
+static void test_surroundings_are_taken_away_with_empty_values(void **state)
+{
+    struct api_world *world = *state;
+    json_t *body = creation("f");
+    json_t *answer;
+
+    json_object_set_new(body, "DeadLetterConfig", json_pack("{s:s}", "TargetArn", "arn:aws:sqs:us-east-1:1:q"));
+    json_object_set_new(body, "KMSKeyArn", json_string("arn:aws:kms:us-east-1:111111111111:key/k"));
+    json_decref(accepted(world, "POST", FUNCTIONS, body, 201));
+    testing_run(&world->catalog);
+    answer = accepted(world, "PUT", FUNCTIONS "/f/configuration", json_pack("{s:{}}", "DeadLetterConfig"), 200);
+    assert_non_null(json_object_get(answer, "DeadLetterConfig"));
+    assert_non_null(json_object_get(answer, "KMSKeyArn"));
+    json_decref(answer);
+    testing_run(&world->catalog);
+    answer = accepted(world, "PUT", FUNCTIONS "/f/configuration",
+                      json_pack("{s:{s:s}, s:s}", "DeadLetterConfig", "TargetArn", "", "KMSKeyArn", ""), 200);
+    assert_null(json_object_get(answer, "DeadLetterConfig"));
+    assert_null(json_object_get(answer, "KMSKeyArn"));
+    json_decref(answer);
+}
+
+static void test_subnets_and_security_groups_come_together(void **state)
+{
+    lacks(*state, "VpcConfig", json_pack("{s:[s]}", "SubnetIds", "subnet-1"),
+          "SubnetIds and SecurityIds must coexist or be both empty list.");
+    lacks(*state, "VpcConfig", json_pack("{s:[s], s:[]}", "SecurityGroupIds", "sg-1", "SubnetIds"),
+          "SubnetIds and SecurityIds must coexist or be both empty list.");
+}
+
+static const char *level_of(const json_t *answer, const char *level)
+{
+    return json_string_value(json_object_get(json_object_get(answer, "LoggingConfig"), level));
+}
+
+static void test_log_levels_belong_to_the_json_format(void **state)
+{
+    static const char refusal[] =
+        "LogLevel is not supported when LogFormat is set to \"Text\". Remove LogLevel from your "
+        "request or change the LogFormat to \"Json\" and try again.";
+    struct api_world *world = *state;
+    json_t *answer;
+
+    lacks(world, "LoggingConfig", json_pack("{s:s}", "SystemLogLevel", "WARN"), refusal);
+    json_decref(accepted(world, "POST", FUNCTIONS, creation("f"), 201));
+    testing_run(&world->catalog);
+    refused(world, "PUT", FUNCTIONS "/f/configuration",
+            json_pack("{s:{s:s}}", "LoggingConfig", "SystemLogLevel", "WARN"), 400, "InvalidParameterValueException",
+            refusal);
+    answer = accepted(world, "PUT", FUNCTIONS "/f/configuration",
+                      json_pack("{s:{s:s, s:s}}", "LoggingConfig", "LogFormat", "JSON", "LogGroup", "/own"), 200);
+    assert_string_equal(level_of(answer, "ApplicationLogLevel"), "INFO");
+    json_decref(answer);
+    testing_run(&world->catalog);
+    answer = accepted(world, "PUT", FUNCTIONS "/f/configuration",
+                      json_pack("{s:{s:s}}", "LoggingConfig", "SystemLogLevel", "WARN"), 200);
+    assert_string_equal(level_of(answer, "SystemLogLevel"), "WARN");
+    assert_string_equal(level_of(answer, "ApplicationLogLevel"), "INFO");
+    assert_string_equal(level_of(answer, "LogGroup"), "/own");
     json_decref(answer);
 }
 
@@ -1151,6 +1242,10 @@ int main(void)
         TEST(test_two_creations_at_once_leave_one_function),
         TEST(test_what_kiln_lacks_is_refused_and_not_pretended),
         TEST(test_what_has_no_effect_is_accepted),
+        TEST(test_surroundings_are_kept_and_shown),
+        TEST(test_surroundings_are_taken_away_with_empty_values),
+        TEST(test_subnets_and_security_groups_come_together),
+        TEST(test_log_levels_belong_to_the_json_format),
         TEST(test_unsupported_operation_is_named),
         TEST(test_unknown_path_is_an_unknown_operation),
         TEST(test_members_of_the_wrong_kind_are_refused),

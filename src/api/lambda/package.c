@@ -61,8 +61,6 @@ int package_check(struct call *call, const json_t *location, bool creating)
         return refuse(call, "Please provide both S3Bucket and S3Key for function code in S3.");
     if (span_equal(input_string(location, "S3ObjectStorageMode"), SPAN("REFERENCE")))
         return refuse(call, "Kiln keeps copies of function code; S3ObjectStorageMode supports COPY only.");
-    if (input_string(location, "SourceKMSKeyArn").length)
-        return refuse(call, "Kiln has no KMS; SourceKMSKeyArn is not supported.");
     if (call->has_zip && call->zip.length >= PACKAGE_ZIPPED_BYTES)
         return aws_error_set(&call->error, AWS_ERROR_REQUEST_ENTITY_TOO_LARGE,
                              "Zipped size must be smaller than %d bytes", PACKAGE_ZIPPED_BYTES);

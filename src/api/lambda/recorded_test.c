@@ -20,7 +20,6 @@ static const struct exception {
     const char *name;
     const char *reason;
 } exceptions[] = {
-    {"test_advanced_logging_configuration_format_switch", "the JSON log format is refused until it is written"},
     {"test_mixed_architecture", "needs a host that runs both architectures"},
 };
 

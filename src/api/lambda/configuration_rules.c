@@ -1,0 +1,346 @@
+/*
+ * What the service model says about the members that CreateFunction and UpdateFunctionConfiguration share: their
+ * shapes, and what each must satisfy (ValidationException, all violations at once).
+ */
+#include "api/lambda/configuration.h"
+#include "aws/shapes.h"
+
+const struct input_member configuration_vpc_members[] = {
+    {.name = "SubnetIds", .kind = INPUT_LIST, .element = INPUT_STRING},
+    {.name = "SecurityGroupIds", .kind = INPUT_LIST, .element = INPUT_STRING},
+    {.name = "Ipv6AllowedForDualStack", .kind = INPUT_BOOLEAN},
+    {0},
+};
+const struct input_member configuration_dead_letter_members[] = {{.name = "TargetArn", .kind = INPUT_STRING}, {0}};
+const struct input_member configuration_environment_members[] = {
+    {.name = "Variables", .kind = INPUT_MAP, .element = INPUT_STRING},
+    {0},
+};
+const struct input_member configuration_tracing_members[] = {{.name = "Mode", .kind = INPUT_STRING}, {0}};
+const struct input_member configuration_file_system_members[] = {
+    {.name = "Arn", .kind = INPUT_STRING},
+    {.name = "LocalMountPath", .kind = INPUT_STRING},
+    {0},
+};
+const struct input_member configuration_image_members[] = {
+    {.name = "EntryPoint", .kind = INPUT_LIST, .element = INPUT_STRING},
+    {.name = "Command", .kind = INPUT_LIST, .element = INPUT_STRING},
+    {.name = "WorkingDirectory", .kind = INPUT_STRING},
+    {0},
+};
+const struct input_member configuration_storage_members[] = {{.name = "Size", .kind = INPUT_INTEGER}, {0}};
+const struct input_member configuration_snap_start_members[] = {{.name = "ApplyOn", .kind = INPUT_STRING}, {0}};
+const struct input_member configuration_logging_members[] = {
+    {.name = "LogFormat", .kind = INPUT_STRING},
+    {.name = "ApplicationLogLevel", .kind = INPUT_STRING},
+    {.name = "SystemLogLevel", .kind = INPUT_STRING},
+    {.name = "LogGroup", .kind = INPUT_STRING},
+    {0},
+};
+static const struct input_member managed_instances_members[] = {
+    {.name = "CapacityProviderArn", .kind = INPUT_STRING},
+    {.name = "PerExecutionEnvironmentMaxConcurrency", .kind = INPUT_INTEGER},
+    {.name = "ExecutionEnvironmentMemoryGiBPerVCpu", .kind = INPUT_DOUBLE},
+    {0},
+};
+const struct input_member configuration_capacity_members[] = {
+    {.name = "LambdaManagedInstancesCapacityProviderConfig",
+     .kind = INPUT_STRUCTURE,
+     .members = managed_instances_members},
+    {0},
+};
+const struct input_member configuration_durable_members[] = {
+    {.name = "KMSKeyArn", .kind = INPUT_STRING},
+    {.name = "RetentionPeriodInDays", .kind = INPUT_INTEGER},
+    {.name = "ExecutionTimeout", .kind = INPUT_INTEGER},
+    {0},
+};
+const struct input_member configuration_tenancy_members[] = {
+    {.name = "TenantIsolationMode", .kind = INPUT_STRING},
+    {0},
+};
+
+/* --- required members --- */
+
+#define MANAGED_INSTANCES      "CapacityProviderConfig.LambdaManagedInstancesCapacityProviderConfig"
+#define MANAGED_INSTANCES_PATH "capacityProviderConfig.lambdaManagedInstancesCapacityProviderConfig"
+
+/* The structure that has the member: the body for NULL, else the one of that path ("A.B"); NULL when it is absent. */
+static const json_t *find_parent(const struct call *call, const char *path)
+{
+    struct span rest = path ? span_from(path) : SPAN_NONE;
+    const json_t *parent = call->input;
+
+    while (parent && rest.data) {
+        struct span part = span_cut(&rest, '.');
+        char name[64];
+        snprintf(name, sizeof(name), "%.*s", SPAN_ARG(part));
+        parent = json_object_get(parent, name);
+    }
+    return parent;
+}
+
+/* Where their structure is there. */
+static void validate_required(struct call *call)
+{
+    static const struct {
+        const char *parent;
+        const char *member;
+        const char *path;
+    } rules[] = {
+        {"EphemeralStorage", "Size", "ephemeralStorage.size"},
+        {"CapacityProviderConfig", "LambdaManagedInstancesCapacityProviderConfig", MANAGED_INSTANCES_PATH},
+        {MANAGED_INSTANCES, "CapacityProviderArn", MANAGED_INSTANCES_PATH ".capacityProviderArn"},
+        {"TenancyConfig", "TenantIsolationMode", "tenancyConfig.tenantIsolationMode"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
+        const json_t *parent = find_parent(call, rules[i].parent);
+        if (parent)
+            validate_present(&call->validation, input_has(parent, rules[i].member), rules[i].path);
+    }
+}
+
+/* --- strings --- */
+
+static const char *const architectures[] = {"x86_64", "arm64", NULL};
+static const char *const package_types[] = {"Zip", "Image", NULL};
+static const char *const tracing_modes[] = {"Active", "PassThrough", NULL};
+static const char *const snap_start_values[] = {"PublishedVersions", "None", NULL};
+static const char *const log_formats[] = {"JSON", "Text", NULL};
+static const char *const application_log_levels[] = {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", NULL};
+static const char *const published_targets[] = {"LATEST_PUBLISHED", NULL};
+static const char *const isolation_modes[] = {"PER_TENANT", NULL};
+static const char *const system_log_levels[] = {"DEBUG", "INFO", "WARN", NULL};
+
+/* A string member, by its path in the input and as the service spells it. */
+struct string_rule {
+    const char *parent; /* NULL: the body itself */
+    const char *member;
+    const char *path;
+    struct validation_constraint constraint;
+};
+
+static const struct string_rule string_rules[] = {
+    {NULL, "Role", "role", {.maximum = 10000, .pattern = LAMBDA_ROLE_ARN_PATTERN}},
+    {NULL, "Handler", "handler", {.maximum = LAMBDA_HANDLER_MAXIMUM, .pattern = LAMBDA_HANDLER_PATTERN}},
+    {NULL, "Description", "description", {.maximum = LAMBDA_DESCRIPTION_MAXIMUM}},
+    {NULL, "PackageType", "packageType", {.values = package_types}},
+    {"DeadLetterConfig",
+     "TargetArn",
+     "deadLetterConfig.targetArn",
+     {.maximum = 10000, .pattern = LAMBDA_RESOURCE_ARN_PATTERN}},
+    {NULL, "KMSKeyArn", "kMSKeyArn", {.maximum = 10000, .pattern = LAMBDA_KMS_KEY_ARN_PATTERN}},
+    {"TracingConfig", "Mode", "tracingConfig.mode", {.values = tracing_modes}},
+    {NULL,
+     "CodeSigningConfigArn",
+     "codeSigningConfigArn",
+     {.maximum = LAMBDA_CODE_SIGNING_ARN_MAXIMUM, .pattern = LAMBDA_CODE_SIGNING_ARN_PATTERN}},
+    {"SnapStart", "ApplyOn", "snapStart.applyOn", {.values = snap_start_values}},
+    {"LoggingConfig", "LogFormat", "loggingConfig.logFormat", {.values = log_formats}},
+    {"LoggingConfig", "ApplicationLogLevel", "loggingConfig.applicationLogLevel", {.values = application_log_levels}},
+    {"LoggingConfig", "SystemLogLevel", "loggingConfig.systemLogLevel", {.values = system_log_levels}},
+    {"LoggingConfig",
+     "LogGroup",
+     "loggingConfig.logGroup",
+     {.minimum = 1, .maximum = LAMBDA_LOG_GROUP_MAXIMUM, .pattern = LAMBDA_LOG_GROUP_PATTERN}},
+    {"ImageConfig", "WorkingDirectory", "imageConfig.workingDirectory", {.maximum = 1000}},
+    {NULL, "PublishTo", "publishTo", {.values = published_targets}},
+    {"TenancyConfig", "TenantIsolationMode", "tenancyConfig.tenantIsolationMode", {.values = isolation_modes}},
+    {MANAGED_INSTANCES,
+     "CapacityProviderArn",
+     MANAGED_INSTANCES_PATH ".capacityProviderArn",
+     {.minimum = 1, .maximum = LAMBDA_CAPACITY_PROVIDER_ARN_MAXIMUM, .pattern = LAMBDA_CAPACITY_PROVIDER_ARN_PATTERN}},
+    {"DurableConfig",
+     "KMSKeyArn",
+     "durableConfig.kMSKeyArn",
+     {.maximum = 10000, .pattern = LAMBDA_KMS_KEY_ARN_PATTERN}},
+};
+
+static void validate_strings(struct call *call)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(string_rules); i++) {
+        const struct string_rule *rule = &string_rules[i];
+        const json_t *parent = find_parent(call, rule->parent);
+        if (input_has(parent, rule->member))
+            validate_string(&call->validation, input_string(parent, rule->member), rule->path, &rule->constraint);
+    }
+}
+
+/* --- numbers --- */
+
+/* ExecutionEnvironmentMemoryGiBPerVCpu (2 to 8) is not in the list: what it belongs to is refused anyway. */
+static void validate_numbers(struct call *call)
+{
+    static const struct {
+        const char *parent;
+        const char *member;
+        const char *path;
+        int64_t minimum;
+        int64_t maximum;
+    } rules[] = {
+        {NULL, "Timeout", "timeout", 1, 900},
+        {NULL, "MemorySize", "memorySize", CONFIGURATION_MEMORY_MINIMUM, 10240},
+        {"EphemeralStorage", "Size", "ephemeralStorage.size", CONFIGURATION_STORAGE_MINIMUM, 10240},
+        {MANAGED_INSTANCES, "PerExecutionEnvironmentMaxConcurrency",
+         MANAGED_INSTANCES_PATH ".perExecutionEnvironmentMaxConcurrency", 1, 1600},
+        {"DurableConfig", "RetentionPeriodInDays", "durableConfig.retentionPeriodInDays", 1, 90},
+        {"DurableConfig", "ExecutionTimeout", "durableConfig.executionTimeout", 1, 31622400},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
+        const json_t *parent = find_parent(call, rules[i].parent);
+        if (input_has(parent, rules[i].member))
+            validate_range(&call->validation, input_integer(parent, rules[i].member, 0), rules[i].path,
+                           rules[i].minimum, rules[i].maximum);
+    }
+}
+
+/* --- lists --- */
+
+struct list_rule {
+    const char *parent;
+    const char *member;
+    const char *path;
+    size_t minimum;
+    size_t maximum; /* 0: none */
+    struct validation_constraint constraint;
+};
+
+static const struct list_rule list_rules[] = {
+    {"VpcConfig", "SubnetIds", "vpcConfig.subnetIds", 0, 16, {.maximum = 1024, .pattern = LAMBDA_SUBNET_ID_PATTERN}},
+    {"VpcConfig",
+     "SecurityGroupIds",
+     "vpcConfig.securityGroupIds",
+     0,
+     5,
+     {.maximum = 1024, .pattern = LAMBDA_SECURITY_GROUP_ID_PATTERN}},
+    {NULL,
+     "Layers",
+     "layers",
+     0,
+     0,
+     {.minimum = 1, .maximum = LAMBDA_LAYER_VERSION_ARN_MAXIMUM, .pattern = LAMBDA_LAYER_VERSION_ARN_PATTERN}},
+    {NULL, "Architectures", "architectures", 1, 1, {.values = architectures}},
+    {"ImageConfig", "EntryPoint", "imageConfig.entryPoint", 0, 1500, {0}},
+    {"ImageConfig", "Command", "imageConfig.command", 0, 1500, {0}},
+};
+
+/* The strings of a list in the arena, a null as an empty one; NULL when out of memory. */
+static struct span *list_strings(struct call *call, const json_t *list)
+{
+    struct span *values = arena_alloc(&call->operation->arena, (json_array_size(list) + 1) * sizeof(*values));
+    const json_t *value;
+    size_t i;
+
+    if (!values)
+        call->validation.error = -ENOMEM;
+    else
+        json_array_foreach(list, i, value) values[i] = span_of(json_string_value(value), json_string_length(value));
+    return values;
+}
+
+static void validate_lists(struct call *call)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(list_rules); i++) {
+        const struct list_rule *rule = &list_rules[i];
+        const json_t *list = json_object_get(find_parent(call, rule->parent), rule->member);
+        struct span *values = list ? list_strings(call, list) : NULL;
+        if (values)
+            validate_list(&call->validation, values, json_array_size(list), rule->path, rule->minimum, rule->maximum,
+                          &rule->constraint);
+    }
+}
+
+static void validate_file_system(struct call *call, const json_t *system, size_t number)
+{
+    static const struct {
+        const char *member;
+        const char *path;
+        struct validation_constraint constraint;
+    } rules[] = {
+        {"Arn", "arn", {.maximum = LAMBDA_FILE_SYSTEM_ARN_MAXIMUM, .pattern = LAMBDA_FILE_SYSTEM_ARN_PATTERN}},
+        {"LocalMountPath",
+         "localMountPath",
+         {.maximum = LAMBDA_LOCAL_MOUNT_PATH_MAXIMUM, .pattern = LAMBDA_LOCAL_MOUNT_PATH_PATTERN}},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
+        char path[64];
+        snprintf(path, sizeof(path), "fileSystemConfigs.%zu.member.%s", number, rules[i].path);
+        if (validate_present(&call->validation, input_has(system, rules[i].member), path))
+            validate_string(&call->validation, input_string(system, rules[i].member), path, &rules[i].constraint);
+    }
+}
+
+/* Not more than one; a list of structures is not quoted member by member. */
+static void validate_file_systems(struct call *call)
+{
+    const json_t *list = json_object_get(call->input, "FileSystemConfigs");
+    const json_t *system;
+    size_t i;
+
+    if (json_array_size(list) > 1)
+        validation_add(
+            &call->validation,
+            "Value at 'fileSystemConfigs' failed to satisfy constraint: Member must have length less than or "
+            "equal to 1");
+    json_array_foreach(list, i, system) validate_file_system(call, system, i + 1);
+}
+
+/* --- maps --- */
+
+static void validate_string_map(struct call *call, json_t *map, const char *path,
+                                const struct validation_constraint *keys, const struct validation_constraint *values)
+{
+    size_t count = json_object_size(map);
+    struct span *names = arena_alloc(&call->operation->arena, (count + 1) * sizeof(*names));
+    struct span *texts = arena_alloc(&call->operation->arena, (count + 1) * sizeof(*texts));
+    const char *name;
+    json_t *value;
+    size_t i = 0;
+
+    if (!names || !texts) {
+        call->validation.error = -ENOMEM;
+        return;
+    }
+    json_object_foreach(map, name, value)
+    {
+        if (json_is_null(value)) {
+            validation_add(&call->validation,
+                           "Value '{%s=null}' at '%s' failed to satisfy constraint: Map value must satisfy constraint: "
+                           "[Member must not be null]",
+                           name, path);
+            return;
+        }
+        names[i] = span_from(name);
+        texts[i++] = span_of(json_string_value(value), json_string_length(value));
+    }
+    validate_map(&call->validation, names, texts, count, path, keys, values);
+}
+
+static void validate_maps(struct call *call)
+{
+    static const struct validation_constraint variable_name = {.pattern = LAMBDA_ENVIRONMENT_NAME_PATTERN};
+    static const struct validation_constraint tag_key = {
+        .minimum = 1, .maximum = LAMBDA_TAG_KEY_MAXIMUM, .pattern = LAMBDA_TAG_PATTERN};
+    static const struct validation_constraint tag_value = {.maximum = LAMBDA_TAG_VALUE_MAXIMUM,
+                                                           .pattern = LAMBDA_TAG_PATTERN};
+    json_t *variables = json_object_get(json_object_get(call->input, "Environment"), "Variables");
+    json_t *tags = json_object_get(call->input, "Tags");
+
+    if (variables)
+        validate_string_map(call, variables, "environment.variables", &variable_name, NULL);
+    if (tags)
+        validate_string_map(call, tags, "tags", &tag_key, &tag_value);
+}
+
+void configuration_validate(struct call *call)
+{
+    validate_required(call);
+    validate_strings(call);
+    validate_numbers(call);
+    validate_lists(call);
+    validate_file_systems(call);
+    validate_maps(call);
+}
