@@ -155,3 +155,15 @@ json_t *api_zip(const char *name, const char *content)
     buffer_deinit(&text);
     return value;
 }
+
+void api_create_function(struct api_world *world, const char *name)
+{
+    json_t *body = json_pack("{s:s, s:s, s:s, s:s, s:{s:o}}", "FunctionName", name, "Runtime", "python3.12", "Role",
+                             "arn:aws:iam::" API_ACCOUNT ":role/r", "Handler", "handler.handler", "Code", "ZipFile",
+                             api_zip("handler.py", "pass"));
+    struct api_answer answer = api_exchange_json(world, "POST", "/2015-03-31/functions", body);
+
+    assert(answer.status == 201);
+    api_answer_deinit(&answer);
+    testing_run(&world->catalog);
+}

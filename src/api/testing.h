@@ -48,3 +48,5 @@ void api_answer_deinit(struct api_answer *answer);
 const char *api_message(const struct api_answer *answer);
 /* A zip with one file, in base64, as a JSON string. */
 json_t *api_zip(const char *name, const char *content);
+/* Makes a Python function and waits until it is Active. */
+void api_create_function(struct api_world *world, const char *name);

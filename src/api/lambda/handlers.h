@@ -36,4 +36,10 @@ void lambda_add_permission(struct operation *operation);
 void lambda_get_policy(struct operation *operation);
 void lambda_remove_permission(struct operation *operation);
 
+void lambda_put_function_event_invoke_config(struct operation *operation);
+void lambda_update_function_event_invoke_config(struct operation *operation);
+void lambda_get_function_event_invoke_config(struct operation *operation);
+void lambda_delete_function_event_invoke_config(struct operation *operation);
+void lambda_list_function_event_invoke_configs(struct operation *operation);
+
 void lambda_get_account_settings(struct operation *operation);

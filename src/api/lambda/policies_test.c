@@ -10,24 +10,12 @@
 #define POLICY    FUNCTIONS "/f/policy"
 #define ARN       "arn:aws:lambda:us-east-1:111111111111:function:f"
 
-static void create(struct api_world *world)
-{
-    json_t *body =
-        json_pack("{s:s, s:s, s:s, s:s, s:{s:o}}", "FunctionName", "f", "Runtime", "python3.12", "Role",
-                  "arn:aws:iam::111111111111:role/r", "Handler", "a.b", "Code", "ZipFile", api_zip("a.py", "pass"));
-    struct api_answer answer = api_exchange_json(world, "POST", FUNCTIONS, body);
-
-    assert_int_equal(answer.status, 201);
-    api_answer_deinit(&answer);
-    testing_run(&world->catalog);
-}
-
 static int setup(void **state)
 {
     struct api_world *world = calloc(1, sizeof(*world));
 
     api_open(world);
-    create(world);
+    api_create_function(world, "f");
     *state = world;
     return 0;
 }
@@ -401,7 +389,7 @@ static void test_policies_go_with_what_they_are_for(void **state)
     assert_int_equal(answer.status, 404);
     api_answer_deinit(&answer);
     remove_from(world, FUNCTIONS "/f");
-    create(world);
+    api_create_function(world, "f");
     publish(world);
     answer = api_exchange(world, "GET", POLICY, NULL);
     assert_int_equal(answer.status, 404);
