@@ -7,7 +7,7 @@ ARGS ?=
 MESON_OPTIONS ?=
 
 .DEFAULT_GOAL := all
-.PHONY: all help deps serve check bench install format lint fuzz clean
+.PHONY: all help deps serve check check-guest bench install format lint fuzz clean
 
 all: build/build.ninja ## build the daemon to build/kiln
 	@ninja -C build
@@ -28,6 +28,10 @@ serve: ## install what is missing, build, and run the daemon; options in ARGS='-
 check: ## install what is missing, build, and run every test
 	@scripts/install-packages build serve check
 	@scripts/check prepare unit unit-asan layers scripts runtimes conformance integration smoke
+
+check-guest: ## run the tests of sandboxes under cgroup v2, in a virtual machine; some of them: GUEST_SUITES='cgroup daemon'
+	@scripts/install-packages build serve check guest
+	@scripts/check guest
 
 lint: ## check the form and run the static analysers
 	@scripts/install-packages build check lint
@@ -54,4 +58,4 @@ clean: ## remove the build folders
 	rm -rf build build-*
 
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

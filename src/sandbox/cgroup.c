@@ -9,10 +9,16 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static const char *const controllers[CGROUP_TREES] = {
     [CGROUP_MEMORY] = "memory", [CGROUP_CPU] = "cpu", [CGROUP_PIDS] = "pids"};
+
+/* Beside kiln/, for processes that are in the way. */
+static const char leaf[] = "kiln-daemon";
+
+enum { VACATE_TRIES = 8 };
 
 /* ---- probing ---- */
 
@@ -64,6 +70,22 @@ void cgroup_parse_mounts(struct span mountinfo, struct cgroup_mounts *ret_mounts
     *ret_mounts = (struct cgroup_mounts){0};
     while (mountinfo.data)
         parse_mount(span_cut(&mountinfo, '\n'), ret_mounts);
+}
+
+/* "0::/system.slice/kiln.service"; a path that leaves the root of the cgroup namespace begins with "/..". */
+void cgroup_parse_own(struct span text, char ret_path[256])
+{
+    ret_path[0] = '\0';
+    while (text.data) {
+        struct span line = span_cut(&text, '\n');
+        struct span path = span_slice(line, MIN(line.length, strlen("0::/")), line.length);
+        if (!span_starts_with(line, SPAN("0::/")) || span_starts_with(path, SPAN("..")) || path.length >= 256)
+            continue;
+        snprintf(ret_path, 256, "%.*s", SPAN_ARG(path));
+        char *last = strrchr(ret_path, '/') ? strrchr(ret_path, '/') : ret_path;
+        if (strcmp(last + (*last == '/'), leaf) == 0)
+            *last = '\0';
+    }
 }
 
 static int read_file(int directory, const char *path, struct buffer *buffer)
@@ -140,6 +162,35 @@ static int mount_unified(void)
     return fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 }
 
+/* systemd marks what it has delegated: since version 251 in the first way, before in the second. */
+static bool is_delegated(int directory)
+{
+    char value;
+
+    return (fgetxattr(directory, "user.delegate", &value, 1) == 1 && value == '1') ||
+           (fgetxattr(directory, "trusted.delegate", &value, 1) == 1 && value == '1');
+}
+
+static int enter_delegated(struct cgroup_host *host)
+{
+    CLEANUP(buffer_deinit) struct buffer text = BUFFER_INIT;
+    CLEANUP(cleanup_close) int own = -1;
+    char path[256];
+    int r = read_file(AT_FDCWD, "/proc/self/cgroup", &text);
+
+    if (r < 0)
+        return r;
+    cgroup_parse_own(buffer_span(&text), path);
+    if (path[0] && host->roots[CGROUP_UNIFIED] >= 0)
+        own = openat(host->roots[CGROUP_UNIFIED], path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (own < 0 || !is_delegated(own))
+        return 0;
+    cleanup_close(&host->roots[CGROUP_UNIFIED]);
+    host->roots[CGROUP_UNIFIED] = TAKE_FD(own);
+    see_controllers(host, ".");
+    return 0;
+}
+
 int cgroup_host_probe(struct cgroup_host *ret_host)
 {
     CLEANUP(buffer_deinit) struct buffer text = BUFFER_INIT;
@@ -150,11 +201,16 @@ int cgroup_host_probe(struct cgroup_host *ret_host)
         return r;
     cgroup_parse_mounts(buffer_span(&text), &mounts);
     r = cgroup_host_open(&mounts, ret_host);
-    if (r < 0 || ret_host->roots[CGROUP_UNIFIED] >= 0)
+    if (r < 0)
         return r;
-    ret_host->roots[CGROUP_UNIFIED] = mount_unified();
-    see_controllers(ret_host, ".");
-    return 0;
+    if (ret_host->roots[CGROUP_UNIFIED] < 0) {
+        ret_host->roots[CGROUP_UNIFIED] = mount_unified();
+        see_controllers(ret_host, ".");
+    }
+    r = enter_delegated(ret_host);
+    if (r < 0)
+        cgroup_host_deinit(ret_host);
+    return r;
 }
 
 void cgroup_host_deinit(struct cgroup_host *host)
@@ -176,10 +232,27 @@ static int make_directory(int root, const char *path)
     return mkdirat(root, path, 0755) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/*
- * Hands memory, cpu and pids down from `directory`. A cgroup with processes in it may not do so (EBUSY), unless it is
- * the root: in a container whose own processes sit in the root of its view the controllers then count as absent.
- */
+/* Moves what is in the root of the unified tree to the leaf. One that ends or cannot be moved shows in what follows. */
+static void vacate(const struct cgroup_host *host)
+{
+    CLEANUP(buffer_deinit) struct buffer text = BUFFER_INIT;
+    struct span rest;
+    char path[64], pid[16];
+
+    if (make_directory(host->roots[CGROUP_UNIFIED], leaf) < 0 ||
+        read_file(host->roots[CGROUP_UNIFIED], "cgroup.procs", &text) < 0)
+        return;
+    snprintf(path, sizeof(path), "%s/cgroup.procs", leaf);
+    rest = buffer_span(&text);
+    while (rest.data) {
+        struct span line = span_cut(&rest, '\n');
+        snprintf(pid, sizeof(pid), "%.*s", SPAN_ARG(line));
+        if (pid[0] && strcmp(pid, "0") != 0) /* 0: of a pid namespace that is not seen from here */
+            (void)!write_text(host, host->roots[CGROUP_UNIFIED], path, pid);
+    }
+}
+
+/* Hands memory, cpu and pids down from `directory`; one for which this is refused counts as absent. */
 static void enable_controllers(struct cgroup_host *host, const char *directory)
 {
     char path[96], text[16];
@@ -190,6 +263,20 @@ static void enable_controllers(struct cgroup_host *host, const char *directory)
         if (host->on_unified[i] && write_text(host, host->roots[CGROUP_UNIFIED], path, text) < 0)
             host->on_unified[i] = false;
     }
+}
+
+/* The same where processes may be in the way. They may fork while they are being moved, hence the repetition. */
+static void enable_root_controllers(struct cgroup_host *host)
+{
+    for (int i = CGROUP_MEMORY; i < CGROUP_TREES; i++) {
+        char text[16];
+        snprintf(text, sizeof(text), "+%s", controllers[i]);
+        for (int tries = 0; tries < VACATE_TRIES && host->on_unified[i] &&
+                            write_text(host, host->roots[CGROUP_UNIFIED], "cgroup.subtree_control", text) == -EBUSY;
+             tries++)
+            vacate(host);
+    }
+    enable_controllers(host, ".");
 }
 
 /* A tree mounted read-only (containers) or kept from us counts as absent: the host then enforces less, and says so. */
@@ -229,7 +316,7 @@ static int prepare_tree(struct cgroup_host *host, enum cgroup_tree tree, struct 
     if (r < 0)
         return fault_set(fault, -r, "cannot make the cgroup %s: %s", host->base, strerror(-r));
     if (tree == CGROUP_UNIFIED) {
-        enable_controllers(host, ".");
+        enable_root_controllers(host);
         enable_controllers(host, "kiln");
         enable_controllers(host, host->base);
     }

@@ -5,6 +5,11 @@
  * v1 hierarchies ("hybrid", "legacy") limits go there, while freezing and killing are always done by v2, which exists
  * on every kernel and is mounted privately where the host has not mounted it. Below each root: kiln/<instance>/<name>.
  *
+ * The root is that of the tree as this process sees it. In the unified tree it is the process's own cgroup instead
+ * where that was delegated (a systemd service with Delegate=yes), so that what is said of the service holds for its
+ * functions. A cgroup with processes in it cannot hand controllers down, unless it is the root of the whole tree; in a
+ * container and in a delegated service those found in the root are therefore moved one level down, to kiln-daemon.
+ *
  * No call blocks on a process: removal of a cgroup that is still in use gives -EBUSY and is tried again later.
  */
 #pragma once
@@ -48,9 +53,14 @@ enum { CGROUP_SETTINGS_MAX = 12 };
 
 /* Reads the text of /proc/self/mountinfo. */
 void cgroup_parse_mounts(struct span mountinfo, struct cgroup_mounts *ret_mounts);
+/*
+ * Reads the text of /proc/self/cgroup: the path in the unified tree without its first '/', and without kiln-daemon.
+ * Empty where it is the root, outside of what is seen, or too long.
+ */
+void cgroup_parse_own(struct span text, char ret_path[256]);
 /* Opens the roots; sees which controllers the unified tree has. -ENOMEM, -EMFILE and the like only. */
 int cgroup_host_open(const struct cgroup_mounts *mounts, struct cgroup_host *ret_host) MUST_USE;
-/* Both of the above for this process, mounting cgroup2 privately (detached) if need be. */
+/* All of the above for this process, mounting cgroup2 privately (detached) if need be. */
 int cgroup_host_probe(struct cgroup_host *ret_host) MUST_USE;
 void cgroup_host_deinit(struct cgroup_host *host);
 

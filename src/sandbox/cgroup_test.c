@@ -115,6 +115,31 @@ static void test_mounts_of_a_hybrid_host_are_told_apart(void **state)
     assert_string_equal(mounts.paths[CGROUP_PIDS], ""); /* only part of it is mounted there */
 }
 
+static void test_own_cgroup_is_that_of_the_unified_tree(void **state)
+{
+    static const struct {
+        const char *text, *path;
+    } cases[] = {
+        {"0::/\n", ""},
+        {"0::/system.slice/kiln.service\n", "system.slice/kiln.service"},
+        {"12:memory:/m\n1:name=systemd:/n\n0::/user.slice\n", "user.slice"},
+        {"12:memory:/m\n", ""},
+        {"0::/system.slice/kiln.service/kiln-daemon\n", "system.slice/kiln.service"},
+        {"0::/kiln-daemon\n", ""},
+        {"0::/system.slice/not-kiln-daemon\n", "system.slice/not-kiln-daemon"},
+        {"0::/../other\n", ""},
+        {"0:\n", ""},
+        {"", ""},
+    };
+    char path[256];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        cgroup_parse_own(span_from(cases[i].text), path);
+        assert_string_equal(path, cases[i].path);
+    }
+}
+
 static void test_unified_controllers_are_handed_down(void **state)
 {
     struct tree *tree = *state;
@@ -401,6 +426,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mounts_of_a_hybrid_host_are_told_apart),
+        cmocka_unit_test(test_own_cgroup_is_that_of_the_unified_tree),
         WITH_TREE(test_unified_controllers_are_handed_down),
         cmocka_unit_test(test_a_tree_that_cannot_be_written_counts_as_absent),
         WITH_TREE(test_unified_limits_are_written),
