@@ -46,6 +46,18 @@ static int parse_number(const char *text, uint64_t minimum, uint64_t maximum, un
     return 0;
 }
 
+/* Up to 2^53, which JSON numbers hold exactly. */
+static int parse_bytes(const char *text, void *value, struct fault *fault)
+{
+    uint64_t number;
+    int r = span_to_u64(span_from(text), UINT64_C(1) << 53, &number);
+
+    if (r < 0 || number == 0)
+        return fault_set(fault, 0, "'%s' is not a number of bytes", text);
+    *(uint64_t *)value = number;
+    return 0;
+}
+
 static int parse_count(const char *text, void *value, struct fault *fault)
 {
     return parse_number(text, 1, 1000000, value, fault);
@@ -183,6 +195,8 @@ static const struct option options_table[] = {
      "provisioned environments per minute and function (default 6000)"},
     {"idle-timeout", "SECONDS", parse_count, AT(idle_timeout_s),
      "idle environments are ended after this (default 600)"},
+    {"code-storage", "BYTES", parse_bytes, AT(code_storage_bytes),
+     "code packages of an account in a Region (default 80530636800, 75 GB)"},
     {"strict-aws", NULL, parse_switch, AT(strict_aws),
      "refuse what AWS's API refuses today though its model allows it"},
     {"auth", "off|sigv4", parse_auth, AT(auth), "check signatures (default off, on loopback addresses only)"},
@@ -317,6 +331,7 @@ int serve_options_parse(int argc, char **argv, char *(*get_env)(const char *name
         .scaling_rate = 1000,
         .provisioning_rate = 6000,
         .idle_timeout_s = 600,
+        .code_storage_bytes = UINT64_C(80530636800),
         .network = SANDBOX_NETWORK_HOST,
     };
     int r;

@@ -53,6 +53,7 @@ static void test_defaults_are_the_contract(void **state)
     assert_int_equal(options.scaling_rate, 1000);
     assert_int_equal(options.provisioning_rate, 6000);
     assert_false(options.strict_aws);
+    assert_int_equal(options.code_storage_bytes, UINT64_C(80530636800));
     assert_int_equal(options.idle_timeout_s, 600);
     assert_int_equal(options.auth, SERVE_AUTH_OFF);
     assert_int_equal(options.network, SANDBOX_NETWORK_HOST);
@@ -66,6 +67,14 @@ static void test_environment_is_read_and_command_line_wins(void **state)
     assert_int_equal(options.concurrency, 70);
     assert_int_equal(options.unreserved_minimum, 10);
     assert_string_equal(options.data_dir, "/srv/kiln");
+}
+
+static void test_code_storage_may_be_more_than_four_gigabytes(void **state)
+{
+    (void)state;
+    PARSE(no_env, "--code-storage", "300000000000");
+    assert_int_equal(r, 0);
+    assert_int_equal(options.code_storage_bytes, UINT64_C(300000000000));
 }
 
 static void test_a_small_concurrency_is_all_unreserved_minimum(void **state)
@@ -143,6 +152,8 @@ static void test_refusals_name_the_option(void **state)
     REFUSE("--account-id: '12345678901x' is not an account ID of 12 digits", "--account-id", "12345678901x");
     REFUSE("--concurrency: '0' is not a whole number from 1 to 1000000", "--concurrency", "0");
     REFUSE("--concurrency: '1e3' is not a whole number from 1 to 1000000", "--concurrency", "1e3");
+    REFUSE("--code-storage: '0' is not a number of bytes", "--code-storage", "0");
+    REFUSE("--code-storage: '75GB' is not a number of bytes", "--code-storage", "75GB");
     REFUSE("--concurrency: '-1' is not a whole number from 1 to 1000000", "--concurrency", "-1");
     REFUSE("--unreserved-minimum 11 is more than --concurrency 10", "--concurrency", "10", "--unreserved-minimum",
            "11");
@@ -183,6 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults_are_the_contract),
         cmocka_unit_test(test_environment_is_read_and_command_line_wins),
+        cmocka_unit_test(test_code_storage_may_be_more_than_four_gigabytes),
         cmocka_unit_test(test_a_small_concurrency_is_all_unreserved_minimum),
         cmocka_unit_test(test_equals_form_and_ipv6),
         cmocka_unit_test(test_switch_takes_no_value_unless_it_is_attached),

@@ -335,6 +335,7 @@ static void describe_services(struct serve *serve)
     services->s3_secret_key = getenv("AWS_SECRET_ACCESS_KEY");
     services->concurrency = serve->options.concurrency;
     services->unreserved_minimum = serve->options.unreserved_minimum;
+    services->code_bytes_limit = serve->options.code_storage_bytes;
     services->strict_aws = serve->options.strict_aws;
     services->read_provisioned = frontend_read_provisioned;
     services->provisioned_context = serve->frontend;

@@ -9,6 +9,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { supportedOperations } from '../lib/coverage.mjs'
 import { isComparable, isUnsupported, recordedSequences, Replay } from '../lib/recorded.mjs'
 import { packagesOf } from '../lib/recorded_functions.mjs'
 import { IS_ROOT, REPOSITORY, startKiln } from '../lib/kiln.mjs'
@@ -34,13 +35,6 @@ const EXCEPTIONS = JSON.parse(readFileSync(join(REPOSITORY, 'tests/conformance/r
   .map((exception) => ({ ...exception, needed: 0, notNeeded: [] }))
 const SEQUENCES = Object.entries(recordedSequences(CORRECTIONS))
 const SUPPORTED = supportedOperations()
-
-/** Operation -> is it supported, by the two tables of docs/api-coverage.md. */
-function supportedOperations() {
-  const [, yes, no] = readFileSync(join(REPOSITORY, 'docs/api-coverage.md'), 'utf8').match(/\n## AWS Lambda(.*?)\nNot yet:\n(.*?)(?:\n## |$)/s)
-  const names = (text) => [...text.matchAll(/^\| ([A-Z]\w+) \| `/gm)].map(([, name]) => name)
-  return new Map([...names(yes).map((name) => [name, true]), ...names(no).map((name) => [name, false])])
-}
 
 const isWhole = ({ operation, service }) => !operation && !service
 const isAbout = ({ sequences }, name) => !sequences || sequences.some((part) => name.includes(part))

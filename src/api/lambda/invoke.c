@@ -2,6 +2,7 @@
 
 #include "api/lambda/names.h"
 #include "aws/json_check.h"
+#include "aws/shapes.h"
 #include "aws/uri.h"
 #include "aws/validate.h"
 #include "base/encode.h"
@@ -31,6 +32,40 @@ static struct span header_or(const struct http_request *http, struct span name, 
     return value.length ? value : fallback;
 }
 
+#define TENANT_HEADER  SPAN("X-Amz-Tenant-Id")
+#define DURABLE_HEADER SPAN("X-Amz-Durable-Execution-Name")
+
+static void validate_isolation(const struct lambda_invoke_request *request, struct validation *validation)
+{
+    static const struct validation_constraint tenant = {
+        .minimum = 1, .maximum = LAMBDA_TENANT_ID_MAXIMUM, .pattern = LAMBDA_TENANT_ID_PATTERN};
+    static const struct validation_constraint execution = {.minimum = 1,
+                                                           .maximum = LAMBDA_DURABLE_EXECUTION_NAME_MAXIMUM,
+                                                           .pattern = LAMBDA_DURABLE_EXECUTION_NAME_PATTERN};
+    struct span tenant_id = http_request_header(request->http, TENANT_HEADER);
+    struct span name = http_request_header(request->http, DURABLE_HEADER);
+
+    if (name.data)
+        validate_string(validation, name, "durableExecutionName", &execution);
+    if (tenant_id.data)
+        validate_string(validation, tenant_id, "tenantId", &tenant);
+}
+
+/*
+ * No function isolates tenants or executes durably. The service refuses a tenant for such a function (developer guide,
+ * "Troubleshooting tenant isolation"; the text is ours).
+ */
+static int check_isolation(const struct lambda_invoke_request *request, struct aws_error *error)
+{
+    if (http_request_header(request->http, TENANT_HEADER).data)
+        return aws_error_set(error, AWS_ERROR_INVALID_PARAMETER_VALUE,
+                             "Tenant isolation is not enabled for the function. Invoke it without a tenant ID.");
+    if (http_request_header(request->http, DURABLE_HEADER).data)
+        return aws_error_set(error, AWS_ERROR_INVALID_PARAMETER_VALUE,
+                             "Durable execution is not enabled for the function. Invoke it without an execution name.");
+    return 0;
+}
+
 /* What the model states; in the recorded order: the qualifier before the name. */
 static int check_constraints(const struct lambda_invoke_request *request, struct invoke_parameters *parameters,
                              struct aws_error *error)
@@ -41,6 +76,7 @@ static int check_constraints(const struct lambda_invoke_request *request, struct
         validate_qualifier(&validation, parameters->qualifier, "qualifier");
     validate_enum(&validation, parameters->invocation_type, "invocationType", invocation_types);
     validate_enum(&validation, parameters->log_type, "logType", log_types);
+    validate_isolation(request, &validation);
     validate_function_name(&validation, request->function_name, FUNCTION_NAME_NAMESPACED, "functionName",
                            &parameters->name);
     return validation_finish(&validation, AWS_ERROR_VALIDATION, error);
@@ -104,6 +140,8 @@ static int check(const struct lambda_invoke_request *request, struct invoke_para
     if (r != 0)
         return r;
     r = check_name(request, parameters, error);
+    if (r == 0)
+        r = check_isolation(request, error);
     if (r == 0 && client_context.length)
         r = decode_client_context(client_context, &parameters->client_context, error);
     if (r == 0)

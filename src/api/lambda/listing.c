@@ -4,6 +4,7 @@
  */
 #include "api/lambda/configuration.h"
 #include "api/lambda/handlers.h"
+#include "aws/shapes.h"
 
 /* Rows go into an array until it is full. */
 struct listing {
@@ -74,14 +75,18 @@ static int list_functions(struct call *call, struct listing *listing, struct spa
 }
 
 /* Functions replicated to the edge: Kiln has none, so that the list of those is empty. */
-static bool asks_for_edge(struct call *call)
+static void read_master_region(struct call *call, bool *ret_asks_for_edge)
 {
+    static const struct validation_constraint constraint = {
+        .minimum = 1, .maximum = LAMBDA_MASTER_REGION_MAXIMUM, .pattern = LAMBDA_MASTER_REGION_PATTERN};
     struct span region;
 
-    return operation_query(call->operation, SPAN("MasterRegion"), &region) && region.length;
+    *ret_asks_for_edge = operation_query(call->operation, SPAN("MasterRegion"), &region);
+    if (*ret_asks_for_edge)
+        validate_string(&call->validation, region, "masterRegion", &constraint);
 }
 
-static int check_listing(struct call *call, struct page *page, struct span *ret_version)
+static int check_listing(struct call *call, struct page *page, struct span *ret_version, bool *ret_asks_for_edge)
 {
     static const char *const all[] = {"ALL", NULL};
     int r = page_read(call, page);
@@ -91,6 +96,7 @@ static int check_listing(struct call *call, struct page *page, struct span *ret_
         return r;
     if (operation_query(call->operation, SPAN("FunctionVersion"), ret_version))
         validate_enum(&call->validation, *ret_version, "functionVersion", all);
+    read_master_region(call, ret_asks_for_edge);
     return call_finish_validation(call);
 }
 
@@ -112,18 +118,19 @@ void lambda_list_functions(struct operation *operation)
     struct listing listing;
     struct page page;
     struct span version;
+    bool asks_for_edge = false;
     int r;
 
     if (!call)
         return;
-    r = check_listing(call, &page, &version);
+    r = check_listing(call, &page, &version, &asks_for_edge);
     if (r) {
         call_end(call, r, "checking the page");
         return;
     }
     listing = (struct listing){
         .rows = json_array(), .maximum = page.maximum, .arena = &operation->arena, .all_versions = version.length};
-    r = asks_for_edge(call) ? 0 : list_functions(call, &listing, page.after);
+    r = asks_for_edge ? 0 : list_functions(call, &listing, page.after);
     if (r) {
         json_decref(listing.rows);
         call_end(call, r, "listing functions");

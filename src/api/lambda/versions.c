@@ -62,11 +62,14 @@ static void answer(struct call *call)
 
 static int check(struct call *call)
 {
+    static const char *const targets[] = {"LATEST_PUBLISHED", NULL};
     int r;
 
     if (input_has(call->input, "Description"))
         validate_length(&call->validation, input_string(call->input, "Description"), "description", 0,
                         LAMBDA_DESCRIPTION_MAXIMUM);
+    if (input_has(call->input, "PublishTo"))
+        validate_enum(&call->validation, input_string(call->input, "PublishTo"), "publishTo", targets);
     r = call_check_names(call, FUNCTION_NAME_PLAIN, CALL_UNQUALIFIED);
     if (r == 0 && input_has(call->input, "PublishTo"))
         r = aws_error_set(&call->error, AWS_ERROR_INVALID_PARAMETER_VALUE, "Kiln does not support PublishTo.");
