@@ -1,5 +1,5 @@
 // Provisioned concurrency with real processes: environments are made outside of requests, serve when all are there, are
-// replaced when they die, and follow their alias. Worked cases of the concurrency model, a tenth in size.
+// replaced when they die, and follow their alias. The worked cases are in cases.test.mjs.
 import assert from 'node:assert/strict'
 import { readFileSync, readdirSync } from 'node:fs'
 import { test } from 'node:test'
@@ -382,27 +382,6 @@ test('reserved concurrency that is all provisioned leaves nothing for $LATEST', 
     message:
       'Requested Provisioned Concurrency should not be greater than the reservedConcurrentExecution for function',
   })
-})
-
-// Worked case 3, a tenth in size: 0-40 warm, 41-100 spill, then the account is full.
-test('PC 40 without reserved concurrency spills into the account until that is full', async (t) => {
-  const kiln = await start(t, '--concurrency', '100', '--unreserved-minimum', '10')
-  await createShop(kiln)
-  await provide(kiln, '1', 40)
-  const { provisioned, onDemand, throttled, refusals } = await spread(kiln, 110, '1', 8000)
-  assert.deepEqual([provisioned, onDemand, throttled], [40, 60, 10])
-  for (const { Reason } of refusals) assert.equal(Reason, 'ConcurrentInvocationLimitExceeded')
-})
-
-// Worked case 4, a tenth in size.
-test('PC 20 of RC 40: 20 warm, 20 on demand, the 41st throttled though 60 are free', async (t) => {
-  const kiln = await start(t, '--concurrency', '100', '--unreserved-minimum', '10')
-  await createShop(kiln)
-  await kiln.lambda.send(new PutFunctionConcurrencyCommand({ FunctionName: NAME, ReservedConcurrentExecutions: 40 }))
-  await provide(kiln, '1', 20)
-  const { provisioned, onDemand, throttled, refusals } = await spread(kiln, 41, '1', 8000)
-  assert.deepEqual([provisioned, onDemand, throttled], [20, 20, 1])
-  assert.equal(refusals[0].Reason, 'ReservedFunctionConcurrentInvocationLimitExceeded')
 })
 
 test('--strict-aws refuses provisioned concurrency together with weights', async (t) => {
