@@ -23,45 +23,47 @@ int64_t clock_wall_ns(void)
     return clock_ns(CLOCK_REALTIME);
 }
 
-static struct tm split(int64_t wall_ns, int *ret_ms)
+/* `digits` of a second's fraction, 0 to 9, before the zone. */
+static const char *format(int64_t wall_ns, const char *pattern, int digits, const char *zone,
+                          char text[CLOCK_ISO_BYTES])
 {
     time_t seconds = wall_ns / NS_PER_S;
     struct tm parts = {0};
+    size_t length;
 
-    *ret_ms = (int)(wall_ns % NS_PER_S / NS_PER_MS);
     gmtime_r(&seconds, &parts);
-    return parts;
-}
-
-static const char *format(int64_t wall_ns, const char *pattern, const char *zone, char text[CLOCK_ISO_BYTES])
-{
-    int ms;
-    struct tm parts = split(wall_ns, &ms);
-    size_t length = strftime(text, CLOCK_ISO_BYTES, pattern, &parts);
-
-    if (zone)
-        snprintf(text + length, CLOCK_ISO_BYTES - length, ".%03d%s", ms, zone);
+    length = strftime(text, CLOCK_ISO_BYTES, pattern, &parts);
+    if (digits) {
+        char fraction[16];
+        snprintf(fraction, sizeof(fraction), "%09d", (int)(wall_ns % NS_PER_S));
+        snprintf(text + length, CLOCK_ISO_BYTES - length, ".%.*s%s", digits, fraction, zone);
+    }
     return text;
 }
 
 const char *clock_format_lambda(int64_t wall_ns, char text[CLOCK_ISO_BYTES])
 {
-    return format(wall_ns, "%Y-%m-%dT%H:%M:%S", "+0000", text);
+    return format(wall_ns, "%Y-%m-%dT%H:%M:%S", 3, "+0000", text);
 }
 
 const char *clock_format_lambda_seconds(int64_t wall_ns, char text[CLOCK_ISO_BYTES])
 {
-    return format(wall_ns, "%Y-%m-%dT%H:%M:%S+0000", NULL, text);
+    return format(wall_ns, "%Y-%m-%dT%H:%M:%S+0000", 0, NULL, text);
 }
 
 const char *clock_format_iso(int64_t wall_ns, char text[CLOCK_ISO_BYTES])
 {
-    return format(wall_ns, "%Y-%m-%dT%H:%M:%S", "Z", text);
+    return format(wall_ns, "%Y-%m-%dT%H:%M:%S", 3, "Z", text);
+}
+
+const char *clock_format_iso_micro(int64_t wall_ns, char text[CLOCK_ISO_BYTES])
+{
+    return format(wall_ns, "%Y-%m-%dT%H:%M:%S", 6, "Z", text);
 }
 
 const char *clock_format_amz(int64_t wall_ns, char text[CLOCK_ISO_BYTES])
 {
-    return format(wall_ns, "%Y%m%dT%H%M%SZ", NULL, text);
+    return format(wall_ns, "%Y%m%dT%H%M%SZ", 0, NULL, text);
 }
 
 static int digits(struct span text, size_t from, size_t to, int *ret_value)

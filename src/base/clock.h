@@ -25,6 +25,8 @@ const char *clock_format_lambda(int64_t wall_ns, char text[CLOCK_ISO_BYTES]);
 const char *clock_format_lambda_seconds(int64_t wall_ns, char text[CLOCK_ISO_BYTES]);
 /* "2026-01-02T03:04:05.678Z". Returns `text`. */
 const char *clock_format_iso(int64_t wall_ns, char text[CLOCK_ISO_BYTES]);
+/* "2026-01-02T03:04:05.678901Z", the form of the times of function URLs. Returns `text`. */
+const char *clock_format_iso_micro(int64_t wall_ns, char text[CLOCK_ISO_BYTES]);
 /* "20260102T030405Z", the form of X-Amz-Date. Returns `text`. */
 const char *clock_format_amz(int64_t wall_ns, char text[CLOCK_ISO_BYTES]);
 /* The reverse of clock_format_amz: -EINVAL unless exactly that form and a real date before 2262. */

@@ -32,6 +32,7 @@ static void test_forms_cut_the_fraction_to_milliseconds(void **state)
     assert_string_equal(clock_format_lambda(instant_ns, text), "2026-01-02T03:04:05.678+0000");
     assert_string_equal(clock_format_lambda_seconds(instant_ns, text), "2026-01-02T03:04:05+0000");
     assert_string_equal(clock_format_iso(instant_ns, text), "2026-01-02T03:04:05.678Z");
+    assert_string_equal(clock_format_iso_micro(instant_ns, text), "2026-01-02T03:04:05.678999Z");
     assert_string_equal(clock_format_amz(instant_ns, text), "20260102T030405Z");
     assert_string_equal(clock_format_iso(0, text), "1970-01-01T00:00:00.000Z");
     assert_string_equal(clock_format_iso(INT64_C(9214646399) * NS_PER_S, text), "2261-12-31T23:59:59.000Z");

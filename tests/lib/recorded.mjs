@@ -13,7 +13,7 @@ import * as sdk from '@aws-sdk/client-lambda'
 import { REPOSITORY, waitUntil, zip } from './kiln.mjs'
 
 const RECORDED_ACCOUNT = '111111111111'
-const KIND_WORDS = new Set(['date', 'datetime', 'timestamp', 'code-sha256', 'log-result', '<code-size>', '<location>', '<remaining-time-in-millis>'])
+const KIND_WORDS = new Set(['lambda-url', 'date', 'datetime', 'timestamp', 'code-sha256', 'log-result', '<code-size>', '<location>', '<remaining-time-in-millis>'])
 const PLACEHOLDER = /<[^<>]+>/g
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const escaped = (text) => text.replace(/[\\^.$|()[\]*+?{}]/g, '\\$&')

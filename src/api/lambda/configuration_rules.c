@@ -226,26 +226,12 @@ static const struct list_rule list_rules[] = {
     {"ImageConfig", "Command", "imageConfig.command", 0, 1500, {0}},
 };
 
-/* The strings of a list in the arena, a null as an empty one; NULL when out of memory. */
-static struct span *list_strings(struct call *call, const json_t *list)
-{
-    struct span *values = arena_alloc(&call->operation->arena, (json_array_size(list) + 1) * sizeof(*values));
-    const json_t *value;
-    size_t i;
-
-    if (!values)
-        call->validation.error = -ENOMEM;
-    else
-        json_array_foreach(list, i, value) values[i] = span_of(json_string_value(value), json_string_length(value));
-    return values;
-}
-
 static void validate_lists(struct call *call)
 {
     for (size_t i = 0; i < ARRAY_SIZE(list_rules); i++) {
         const struct list_rule *rule = &list_rules[i];
         const json_t *list = json_object_get(find_parent(call, rule->parent), rule->member);
-        struct span *values = list ? list_strings(call, list) : NULL;
+        struct span *values = list ? input_strings(call, list) : NULL;
         if (values)
             validate_list(&call->validation, values, json_array_size(list), rule->path, rule->minimum, rule->maximum,
                           &rule->constraint);

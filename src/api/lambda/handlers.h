@@ -42,4 +42,10 @@ void lambda_get_function_event_invoke_config(struct operation *operation);
 void lambda_delete_function_event_invoke_config(struct operation *operation);
 void lambda_list_function_event_invoke_configs(struct operation *operation);
 
+void lambda_create_function_url_config(struct operation *operation);
+void lambda_update_function_url_config(struct operation *operation);
+void lambda_get_function_url_config(struct operation *operation);
+void lambda_delete_function_url_config(struct operation *operation);
+void lambda_list_function_url_configs(struct operation *operation);
+
 void lambda_get_account_settings(struct operation *operation);

@@ -342,3 +342,16 @@ int64_t input_integer(const json_t *object, const char *member, int64_t absent)
 
     return json_is_integer(value) ? json_integer_value(value) : absent;
 }
+
+struct span *input_strings(struct call *call, const json_t *list)
+{
+    struct span *values = arena_alloc(&call->operation->arena, (json_array_size(list) + 1) * sizeof(*values));
+    const json_t *value;
+    size_t i;
+
+    if (!values)
+        call->validation.error = -ENOMEM;
+    else
+        json_array_foreach(list, i, value) values[i] = span_of(json_string_value(value), json_string_length(value));
+    return values;
+}

@@ -44,3 +44,5 @@ struct span input_string(const json_t *object, const char *member);
 bool input_has(const json_t *object, const char *member);
 bool input_boolean(const json_t *object, const char *member);
 int64_t input_integer(const json_t *object, const char *member, int64_t absent);
+/* The strings of a list in the arena, a null as an empty one; NULL when out of memory, which the validation is told. */
+struct span *input_strings(struct call *call, const json_t *list) MUST_USE;
