@@ -622,10 +622,16 @@ static int update_reading(struct connection *connection)
     return uv_read_stop((uv_stream_t *)&connection->tcp);
 }
 
+/* The deadline for what the peer still has to send; a server that stops does not wait for that. */
+static enum deadline_kind unless_stopping(const struct connection *connection, enum deadline_kind kind)
+{
+    return server_of(connection)->stopping ? DEADLINE_STOP : kind;
+}
+
 static enum deadline_kind deadline_kind_of(const struct connection *connection)
 {
     if (connection->state == CONNECTION_LINGER)
-        return DEADLINE_LINGER;
+        return unless_stopping(connection, DEADLINE_LINGER);
     if (connection->listener->patient)
         return DEADLINE_NONE;
     if (connection_unsent(connection))
@@ -634,13 +640,13 @@ static enum deadline_kind deadline_kind_of(const struct connection *connection)
     case CONNECTION_IDLE:
         return DEADLINE_IDLE;
     case CONNECTION_HEAD:
-        return DEADLINE_HEADER;
+        return unless_stopping(connection, DEADLINE_HEADER);
     case CONNECTION_BODY:
-        return DEADLINE_BODY;
+        return unless_stopping(connection, DEADLINE_BODY);
     case CONNECTION_DISCARD:
         if (connection->request && request_is_live(connection->request))
             return DEADLINE_NONE; /* the handler streams; its writes have deadlines */
-        return connection->keep_alive ? DEADLINE_BODY : DEADLINE_LINGER;
+        return unless_stopping(connection, connection->keep_alive ? DEADLINE_BODY : DEADLINE_LINGER);
     case CONNECTION_HANDLING:
     case CONNECTION_LINGER:
     case CONNECTION_CLOSED:

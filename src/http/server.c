@@ -362,8 +362,9 @@ void http_server_shutdown(struct http_server *server, void (*on_done)(void *cont
         stop_listening(listener);
         LIST_FOREACH (member, &listener->connections) {
             struct connection *connection = CONTAINER_OF(member, struct connection, of_listener);
-            if (connection->state == CONNECTION_IDLE && !connection->depth)
-                connection_close(connection);
+            /* Leaving closes it when it is idle, and sets its deadline else. */
+            connection_enter(connection);
+            connection_leave(connection);
         }
     }
     if (!server->connection_count)
@@ -410,6 +411,7 @@ static void fill_defaults(struct http_server *server, const struct http_server_c
     durations[DEADLINE_BODY] = or_default(config->body_timeout_ms, 30000);
     durations[DEADLINE_WRITE] = or_default(config->write_timeout_ms, 60000);
     durations[DEADLINE_LINGER] = or_default(config->drain_timeout_ms, 30000);
+    durations[DEADLINE_STOP] = or_default(config->stop_timeout_ms, 1000);
 }
 
 /* libuv writes with write(2) and writev(2): a peer that has gone must not kill the process. */

@@ -70,6 +70,7 @@ struct http_server_config {
                                    and when none is idle the next waits; patient listeners are exempt */
     size_t drain_bytes;         /* read and dropped after an answer that came before the body's end; 0: 128 MiB */
     unsigned drain_timeout_ms;  /* and for at most this long; 0: 30,000 */
+    unsigned stop_timeout_ms;   /* how long http_server_shutdown waits for the rest of a request; 0: 1,000 */
 };
 
 /* Makes a server without listeners. The loop is borrowed until http_server_free. 0 or -errno. */
@@ -103,8 +104,9 @@ void http_listener_close(struct http_listener *listener, bool quiet);
 
 /*
  * Orderly end: stops accepting on all listeners, closes idle connections, lets requests under way be answered (with
- * Connection: close), then calls on_done once from the loop. Waits for as long as the requests take; the caller bounds
- * it with http_server_free, which may follow at any time (on_done is then not called). Listeners stay valid pointers.
+ * Connection: close), then calls on_done once from the loop. A request that is not complete within stop_timeout_ms is
+ * dropped (on_gone). Waits for as long as the complete ones take; the caller bounds it with http_server_free, which may
+ * follow at any time (on_done is then not called). Listeners stay valid pointers.
  */
 void http_server_shutdown(struct http_server *server, void (*on_done)(void *context), void *context);
 

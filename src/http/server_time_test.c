@@ -213,6 +213,46 @@ static void test_slow_reader_gets_all(void **state)
     service_stop(&service);
 }
 
+static void count_call(void *context)
+{
+    ++*(size_t *)context;
+}
+
+/* Sent bytes and the state they leave the connection in; the peer never sends the rest. */
+static void assert_shutdown_drops(const char *sent, size_t heads, int status)
+{
+    struct service service;
+    struct peer peer;
+    size_t done = 0;
+
+    service_start(&service, &(struct http_server_config){.body_bytes = 10, .stop_timeout_ms = 20}, true);
+    peer = peer_connect(&service);
+    assert_true(peer_send_text(&service, &peer, sent));
+    wait_until(&service, http_server_connections(service.server) == 1 && service.heads == heads);
+    service_linger(&service, 5);
+    if (status) {
+        struct response response = peer_response(&service, &peer);
+        assert_int_equal(response.status, status);
+        response_deinit(&response);
+    }
+    http_server_shutdown(service.server, count_call, &done);
+    wait_until(&service, done == 1);
+    assert_true(peer_wait_end(&service, &peer));
+    assert_int_equal(http_server_connections(service.server), 0);
+    assert_int_equal(service.gones, status ? 0 : heads);
+    peer_close(&peer);
+    service_stop(&service);
+}
+
+static void test_shutdown_does_not_wait_for_half_a_request(void **state)
+{
+    (void)state;
+    assert_shutdown_drops("GET / HT", 0, 0);
+    assert_shutdown_drops("GET /echo HTTP/1.1\r\nHost:", 0, 0);
+    assert_shutdown_drops("POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\n123", 1, 0);
+    assert_shutdown_drops("POST /early HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\n123", 1, 403);
+}
+
 static void test_draining_is_bounded_in_time(void **state)
 {
     struct service service;
@@ -315,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_answer_that_nobody_reads_is_given_up),
         cmocka_unit_test(test_streamed_answer_that_nobody_reads_is_given_up_and_the_handler_told),
         cmocka_unit_test(test_slow_reader_gets_all),
+        cmocka_unit_test(test_shutdown_does_not_wait_for_half_a_request),
         cmocka_unit_test(test_draining_is_bounded_in_time),
         cmocka_unit_test(test_draining_is_bounded_in_bytes),
         cmocka_unit_test(test_patient_listener_waits_for_ever),
