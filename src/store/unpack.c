@@ -23,10 +23,12 @@
 
 #include "base/arena.h"
 #include "base/table.h"
+#include "store/zip_end.h"
 
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -475,13 +477,26 @@ static int refuse_empty(struct unpack *unpack)
     return CODE_EMPTY;
 }
 
+/* Before anything is written, and before libarchive reads the whole list; the entries are counted again as they come.
+ */
+static int refuse_too_many(struct unpack *unpack, uint64_t count)
+{
+    fault_set(unpack->fault, 0, "the zip archive has %" PRIu64 " entries; at most %" PRIu64 " are unpacked", count,
+              unpack->config->max_entries);
+    return CODE_TOO_MANY_ENTRIES;
+}
+
 static int unpack_all(struct unpack *unpack, struct span zip)
 {
+    uint64_t count = zip_count_entries(zip);
     int r;
 
     /* A zip without entries begins with the record that ends others; libarchive takes it for no zip at all. */
     if (zip.length == 0 || span_starts_with(zip, SPAN("PK\5\6")))
         return refuse_empty(unpack);
+    if (count > unpack->config->max_entries)
+        return refuse_too_many(unpack, count);
+    zip = zip_without_comment(zip);
     if (archive_read_support_format_zip_seekable(unpack->archive) != ARCHIVE_OK ||
         archive_read_open_memory(unpack->archive, zip.data, zip.length) != ARCHIVE_OK)
         return refuse_archive(unpack);
