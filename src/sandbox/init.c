@@ -271,10 +271,13 @@ static int fit(struct init *init, struct fault *fault)
  */
 static int execute(const struct init *init, const struct message_process *process)
 {
+    struct sched_param batch = {0};
     sigset_t none;
 
     sigemptyset(&none);
     setsid();
+    /* A function that wakes takes the CPU from nobody: the daemon that woke it has more to do for others. */
+    (void)sched_setscheduler(0, SCHED_BATCH, &batch);
     if (dup2(init->null, 0) < 0 || dup2(init->output, 1) < 0 || dup2(init->output, 2) < 0)
         return errno;
     if (chdir(process->cwd) < 0)
