@@ -35,6 +35,8 @@
 #define LAMBDA_QUALIFIER_PATTERN "\\$(LATEST(\\.PUBLISHED)?)|[a-zA-Z0-9-_$]+"
 /* Qualifier: provisioned concurrency. */
 #define LAMBDA_PROVISIONED_QUALIFIER_PATTERN "(|[a-zA-Z0-9$_-]+)"
+/* PublishedFunctionQualifier: scaling config. */
+#define LAMBDA_PUBLISHED_QUALIFIER_PATTERN "(\\$LATEST\\.PUBLISHED|[0-9]+)"
 /* FunctionUrlQualifier (recorded text). */
 #define LAMBDA_FUNCTION_URL_QUALIFIER_PATTERN "((?!^\\d+$)^[0-9a-zA-Z-_]+$)"
 /* Alias: the name of one. */
@@ -120,6 +122,8 @@
 #define LAMBDA_FILTER_PATTERN_MAXIMUM      4096
 #define LAMBDA_CODE_SIGNING_ARN_MAXIMUM    200
 #define LAMBDA_CODE_SIGNING_ARN_PATTERN    LAMBDA_ARN_PREFIX_PATTERN "code-signing-config:csc-[a-z0-9]{17}"
+#define LAMBDA_RUNTIME_VERSION_ARN_MINIMUM 26
+#define LAMBDA_RUNTIME_VERSION_ARN_MAXIMUM 2048
 #define LAMBDA_RUNTIME_VERSION_ARN_PATTERN "arn:(aws[a-zA-Z-]*):lambda:" LAMBDA_REGION_PATTERN "::runtime:.+"
 
 /* TaggableResource, as recorded in November 2025. */

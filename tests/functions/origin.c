@@ -38,9 +38,8 @@ static void initialise(void)
 
 static void wait_at_gate(long port, long id, const char *answer)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((unsigned short)port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons((unsigned short)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int gate = socket(AF_INET, SOCK_STREAM, 0);
     char word;
 

@@ -1,6 +1,6 @@
 #include "api/lambda/configuration.h"
 #include "api/lambda/configuration_parts.h"
-
+#include "api/lambda/runtime_management.h"
 #include "base/clock.h"
 #include "base/encode.h"
 
@@ -459,6 +459,15 @@ static void put_update_status(json_t *answer, const struct catalog_version *vers
     }
 }
 
+/* Pinned by hand, it is another than the one for the runtime's name. */
+static void put_pinned_runtime(json_t *answer, const struct catalog_version *version, bool *failed)
+{
+    const char *arn = runtime_management_pinned_arn(version);
+
+    if (arn && json_object_get(answer, "RuntimeVersionConfig"))
+        put(answer, "RuntimeVersionConfig", json_pack("{s:s}", "RuntimeVersionArn", arn), failed);
+}
+
 json_t *configuration_render(const struct catalog_version *version, struct span qualifier, enum configuration_view view)
 {
     const struct catalog_version_config *config = version->config;
@@ -476,6 +485,7 @@ json_t *configuration_render(const struct catalog_version *version, struct span 
         put_state(answer, version, &failed);
     if (view == CONFIGURATION_FULL)
         put_update_status(answer, version, &failed);
+    put_pinned_runtime(answer, version, &failed);
     if (view == CONFIGURATION_LISTED)
         json_object_del(answer, "RuntimeVersionConfig");
     json_object_del(answer, source_key);

@@ -3,6 +3,7 @@
 #include "api/lambda/download.h"
 #include "api/lambda/handlers.h"
 #include "api/lambda/package.h"
+#include "api/lambda/runtime_management.h"
 #include "api/lambda/update.h"
 #include "aws/shapes.h"
 
@@ -278,21 +279,29 @@ static const struct input_member update_members[] = {
     {0},
 };
 
+/* What the update needs the function to be like, on arrival and in the lane. 0 or a refusal. */
+static int check_update(struct call *call, const struct catalog_function *function)
+{
+    int r;
+
+    if (!function)
+        return call_not_found(call, SPAN_NONE);
+    r = update_check_revision(call, input_string(call->input, "RevisionId"), function->latest->config->revision_id);
+    if (r == 0)
+        r = update_check_settled(call, function);
+    return r ? r : runtime_management_check_update(call, function);
+}
+
 static int build_configuration(struct call *call, struct catalog_change *change)
 {
     struct catalog_function *function = table_get(&catalog_change_scope(change)->functions, call->function_name);
     const struct catalog_version_config *current;
     struct catalog_configuration configuration;
-    int r;
+    int r = check_update(call, function);
 
-    if (!function)
-        return call_not_found(call, SPAN_NONE);
-    current = function->latest->config;
-    r = update_check_revision(call, input_string(call->input, "RevisionId"), current->revision_id);
-    if (r == 0)
-        r = update_check_settled(call, function);
     if (r)
         return r;
+    current = function->latest->config;
     call->document = configuration_update(call, current->document);
     if (!call->document)
         return -ENOMEM;
@@ -312,20 +321,13 @@ static void answer_configuration(struct call *call)
 
 static int check_configuration(struct call *call)
 {
-    const struct catalog_function *function;
     int r;
 
     configuration_validate(call);
     r = call_check_names(call, FUNCTION_NAME_PLAIN, CALL_UNQUALIFIED);
     if (r == 0)
         r = configuration_check(call);
-    if (r)
-        return r;
-    function = call_find_function(call);
-    if (!function)
-        return call_not_found(call, SPAN_NONE);
-    r = update_check_revision(call, input_string(call->input, "RevisionId"), function->latest->config->revision_id);
-    return r ? r : update_check_settled(call, function);
+    return r ? r : check_update(call, call_find_function(call));
 }
 
 static void on_configuration_parsed(struct call *call)

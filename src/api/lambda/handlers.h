@@ -48,4 +48,11 @@ void lambda_get_function_url_config(struct operation *operation);
 void lambda_delete_function_url_config(struct operation *operation);
 void lambda_list_function_url_configs(struct operation *operation);
 
+void lambda_put_function_recursion_config(struct operation *operation);
+void lambda_get_function_recursion_config(struct operation *operation);
+void lambda_put_runtime_management_config(struct operation *operation);
+void lambda_get_runtime_management_config(struct operation *operation);
+void lambda_put_function_scaling_config(struct operation *operation);
+void lambda_get_function_scaling_config(struct operation *operation);
+
 void lambda_get_account_settings(struct operation *operation);
