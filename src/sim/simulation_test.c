@@ -139,6 +139,141 @@ static void test_retries_wait_and_end(void **state)
     end(&run);
 }
 
+static void test_jitter_is_a_random_part_of_the_wait(void **state)
+{
+    /* RC 0: every attempt of 300 requests is throttled; waits of at most 100, 200, 250 ms. */
+    struct run run = run_text("{\"duration_s\": 60, \"functions\": [{\"name\": \"f\", \"reserved\": 0}], "
+                              "\"traffic\": [{\"function\": \"f\", \"rps\": 5, \"to_s\": 50}],"
+                              " \"retry\": {\"attempts\": 4, \"base_ms\": 100, \"cap_ms\": 250}}",
+                              1);
+    static const int64_t longest_ms[] = {100, 200, 250};
+    int64_t last_ns[250] = {0}, sum_ns[3] = {0};
+    size_t waits = 0;
+
+    (void)state;
+    assert_int_equal(run.report->requests, 250);
+    assert_int_equal(run.report->functions[0].retries, 750);
+    assert_int_equal(run.report->functions[0].gave_up, 250);
+    for (size_t i = 0; i < run.report->request_count; i++) {
+        const struct report_request *request = &run.report->requests_seen[i];
+        if (request->attempt) {
+            int64_t waited_ns = request->arrived_ns - last_ns[request->number];
+            assert_in_range(waited_ns, 0, longest_ms[request->attempt - 1] * NS_PER_MS);
+            sum_ns[request->attempt - 1] += waited_ns;
+            waits++;
+        }
+        last_ns[request->number] = request->arrived_ns;
+    }
+    assert_int_equal(waits, 750);
+    for (int i = 0; i < 3; i++) /* half of it on average; one standard deviation is 1.8% of the longest */
+        assert_in_range(sum_ns[i] / 250, longest_ms[i] * NS_PER_MS * 41 / 100, longest_ms[i] * NS_PER_MS * 59 / 100);
+    end(&run);
+}
+
+static void test_a_strict_request_waits_for_its_own_environment(void **state)
+{
+    /* The second request starts B with a long Init; A is free again long before. */
+    static const char FORMAT[] =
+        "{\"duration_s\": 9, \"assignment\": \"%s\", \"functions\": [{\"name\": \"f\", \"duration_ms\": 1000, "
+        "\"init_ms\": 2000}], \"traffic\": [{\"function\": \"f\", \"at_s\": [0, 2.5]}]}";
+    char text[512];
+    struct run run;
+
+    (void)state;
+    snprintf(text, sizeof(text), FORMAT, "strict");
+    run = run_text(text, 1);
+    assert_int_equal(run.report->requests_seen[1].environment, 1);
+    assert_int_equal(run.report->requests_seen[1].started_ns, 4500 * NS_PER_MS);
+    end(&run);
+    snprintf(text, sizeof(text), FORMAT, "shared");
+    run = run_text(text, 1);
+    assert_int_equal(run.report->requests_seen[1].environment, 0);
+    assert_int_equal(run.report->requests_seen[1].started_ns, 3 * NS_PER_S);
+    end(&run);
+}
+
+static void test_a_changed_duration_holds_from_then_on(void **state)
+{
+    struct run run = run_text("{\"duration_s\": 20, \"functions\": [{\"name\": \"f\", \"versions\": [{\"version\": 1, "
+                              "\"duration_ms\": 100}]}], \"traffic\": [{\"function\": \"f\", \"qualifier\": 1, "
+                              "\"at_s\": [1, 5, 6]}], \"events\": [{\"at_s\": 5, \"function\": \"f\", \"version\": 1, "
+                              "\"duration_ms\": 2000, \"init_ms\": 300}]}",
+                              1);
+    const struct report_request *requests = run.report->requests_seen;
+
+    (void)state;
+    assert_int_equal(requests[0].ended_ns, 1100 * NS_PER_MS);
+    assert_int_equal(requests[1].ended_ns, 7000 * NS_PER_MS);
+    assert_int_equal(requests[2].started_ns, 6300 * NS_PER_MS); /* a second environment, with the new Init */
+    assert_int_equal(requests[2].ended_ns, 8300 * NS_PER_MS);
+    end(&run);
+}
+
+/* Requests of a second that ran on version 2, of 100. */
+static int on_second_version(const struct run *run, int64_t second)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < run->report->request_count; i++) {
+        const struct report_request *request = &run->report->requests_seen[i];
+        if (request->arrived_ns >= second * NS_PER_S && request->arrived_ns < (second + 1) * NS_PER_S)
+            count += !strcmp(run->scenario->functions[0].versions[request->version].name, "2");
+    }
+    return count;
+}
+
+static void test_a_rollout_shifts_step_by_step_and_can_be_rolled_back(void **state)
+{
+    static const char FORMAT[] =
+        "{\"duration_s\": 8, \"functions\": [{\"name\": \"f\", \"duration_ms\": 1, \"versions\": [{\"version\": 1}, "
+        "{\"version\": 2}], \"aliases\": [{\"name\": \"prod\", \"version\": 1}]}], \"traffic\": [{\"function\": \"f\", "
+        "\"qualifier\": \"prod\", \"rps\": 100}], \"events\": [{\"at_s\": 1, \"function\": \"f\", \"alias\": \"prod\", "
+        "\"rollout\": %s}%s]}";
+    char text[1024];
+    struct run run;
+
+    (void)state;
+    snprintf(text, sizeof(text), FORMAT,
+             "{\"version\": 2, \"type\": \"linear\", \"percentage\": 40, \"interval_s\": 2}", "");
+    run = run_text(text, 1);
+    assert_int_equal(on_second_version(&run, 0), 0);
+    assert_in_range(on_second_version(&run, 1), 15, 65); /* 40%, within five standard deviations */
+    assert_in_range(on_second_version(&run, 3), 60, 99); /* 80% */
+    assert_int_equal(on_second_version(&run, 5), 100);
+    end(&run);
+    snprintf(text, sizeof(text), FORMAT,
+             "{\"version\": 2, \"type\": \"canary\", \"percentage\": 50, \"interval_s\": 5}",
+             ", {\"at_s\": 3, \"function\": \"f\", \"alias\": \"prod\", \"rollback\": true}");
+    run = run_text(text, 1);
+    assert_in_range(on_second_version(&run, 2), 25, 75);
+    assert_int_equal(on_second_version(&run, 3), 0);
+    assert_int_equal(on_second_version(&run, 7), 0);
+    end(&run);
+    snprintf(text, sizeof(text), FORMAT, "{\"version\": 2, \"type\": \"all-at-once\"}", "");
+    run = run_text(text, 1);
+    assert_int_equal(on_second_version(&run, 0), 0);
+    assert_int_equal(on_second_version(&run, 1), 100);
+    end(&run);
+}
+
+static void test_environments_are_spread_over_zones_and_a_worker_dies_by_name(void **state)
+{
+    /* Three zones, the third with two workers: nine environments are three in each zone; "c2" holds one or two. */
+    struct run run = run_text("{\"duration_s\": 5, \"workers\": [{\"name\": \"a\", \"zone\": 0}, {\"name\": \"b\", "
+                              "\"zone\": 1}, {\"name\": \"c1\", \"zone\": 2}, {\"name\": \"c2\", \"zone\": 2}], "
+                              "\"zones\": 3, \"functions\": [{\"name\": \"f\", \"duration_ms\": 4000}], \"traffic\": "
+                              "[{\"function\": \"f\", \"at_s\": [0,0,0,0,0,0,0,0,0]}], "
+                              "\"events\": [{\"at_s\": 1, \"kill_worker\": \"b\"}, {\"at_s\": 2, \"kill_worker\": "
+                              "\"c2\"}]}",
+                              1);
+
+    (void)state;
+    assert_int_equal(report_point_between(run.report, 0, 0, 1900 * NS_PER_MS).environments, 6);
+    assert_in_range(run.report->functions[0].environments_killed, 4, 5);
+    assert_int_equal(run.report->functions[0].total.errors, run.report->functions[0].environments_killed);
+    end(&run);
+}
+
 static void test_a_worker_that_dies_takes_its_requests_along(void **state)
 {
     struct run run = run_text("{\"duration_s\": 10, \"zones\": 2, \"workers\": 2, \"functions\": [{\"name\": \"f\", "
@@ -261,6 +396,11 @@ int main(void)
         cmocka_unit_test(test_every_request_is_accounted_for),
         cmocka_unit_test(test_what_is_in_flight_at_the_end_is_followed),
         cmocka_unit_test(test_retries_wait_and_end),
+        cmocka_unit_test(test_jitter_is_a_random_part_of_the_wait),
+        cmocka_unit_test(test_a_strict_request_waits_for_its_own_environment),
+        cmocka_unit_test(test_a_changed_duration_holds_from_then_on),
+        cmocka_unit_test(test_a_rollout_shifts_step_by_step_and_can_be_rolled_back),
+        cmocka_unit_test(test_environments_are_spread_over_zones_and_a_worker_dies_by_name),
         cmocka_unit_test(test_a_worker_that_dies_takes_its_requests_along),
         cmocka_unit_test(test_a_full_machine_fails_requests),
         cmocka_unit_test(test_target_tracking_follows_the_load),
