@@ -996,16 +996,17 @@ static void end(struct program *p)
     REQUIRE(p, core_next_deadline(p->account) == INT64_MAX);
 }
 
-void random_program_run(const uint8_t *bytes, size_t length)
+size_t random_program_run(const uint8_t *bytes, size_t length)
 {
     struct program *p = calloc(1, sizeof(*p));
+    size_t operations = 0;
 
     if (!p)
         abort();
     p->bytes = bytes;
     p->length = length;
     begin(p);
-    while (p->at < p->length) {
+    for (; p->at < p->length; operations++) {
         look_before(p);
         do_operation(p);
         look_after(p);
@@ -1014,4 +1015,5 @@ void random_program_run(const uint8_t *bytes, size_t length)
     core_account_free(p->account);
     placement_free(p->placement);
     free(p);
+    return operations;
 }

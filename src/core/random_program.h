@@ -12,4 +12,5 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void random_program_run(const uint8_t *bytes, size_t length);
+/* The number of operations. */
+size_t random_program_run(const uint8_t *bytes, size_t length);
