@@ -354,6 +354,7 @@ def set_paths():
 
         builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D (i.e. EOF)")
         builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D (i.e. EOF)")
+        builtins.help = _sitebuiltins._Helper()
         for folder in ("/usr/local/lib/%s/dist-packages" % version, "/usr/lib/python3/dist-packages",
                        "%s/lib/%s/site-packages" % (sys.prefix, version)):
             if os.path.isdir(folder):

@@ -37,7 +37,7 @@ enum runtime_family runtime_family_of(const char *runtime);
 const char *runtime_family_folder(enum runtime_family family);
 
 struct runtime_choice {
-    const char *argv[3];                 /* as seen in the sandbox, NULL-terminated; points into this or at literals */
+    const char *argv[4];                 /* as seen in the sandbox, NULL-terminated; points into this or at literals */
     char path[RUNTIME_PATH_BYTES];       /* argv[0] */
     char warning[RUNTIME_MESSAGE_BYTES]; /* for the function's log; "" for none */
     char error[RUNTIME_MESSAGE_BYTES];   /* with RUNTIME_CHOICE_NONE: why, as the caller of the function reads it */

@@ -58,8 +58,9 @@ static void test_exact_version_is_taken_without_a_warning(void **state)
     (void)state;
     assert_int_equal(runtime_choose("python3.12", &host, no_bootstraps, &choice), 0);
     assert_string_equal(choice.argv[0], "/usr/bin/python3.12");
-    assert_string_equal(choice.argv[1], "/var/runtime/bootstrap.py");
-    assert_null(choice.argv[2]);
+    assert_string_equal(choice.argv[1], "-S");
+    assert_string_equal(choice.argv[2], "/var/runtime/bootstrap.py");
+    assert_null(choice.argv[3]);
     assert_string_equal(choice.warning, "");
     assert_int_equal(runtime_choose("nodejs20.x", &host, no_bootstraps, &choice), 0);
     assert_string_equal(choice.argv[0], "/usr/bin/node20");

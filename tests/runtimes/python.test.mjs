@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { test } from 'node:test'
 import { ARN, startRuntime } from '../lib/runtime_api.mjs'
 
@@ -243,6 +245,16 @@ test('log level of the configuration applies', async (t) => {
 test('a module called logging of the function itself is left alone', async (t) => {
   const runtime = await startRuntime(t, 'python', { 'index.py': 'import logging\n' + returns('logging.mine'), 'logging.py': 'mine = 1\n' })
   assert.equal((await runtime.invoke()).payload, 1)
+})
+
+test('without site, the paths, their order and the builtins are those of an interpreter with it', async (t) => {
+  const list = ['-I', '-c', 'import json, sys; print(json.dumps(sys.path))']
+  const own = JSON.parse(execFileSync('/usr/bin/python3', list)).filter((path) => existsSync(path))
+  const { payload } = await result(t, 'import builtins, sys\n' + returns('[sys.flags.no_site, sys.path, callable(exit), callable(quit), callable(help)]'))
+  const [noSite, paths, ...callable] = payload
+  assert.equal(noSite, 1)
+  assert.deepEqual(paths.filter((path) => own.includes(path)), own)
+  assert.deepEqual(callable, [true, true, true])
 })
 
 test('exit in the handler ends the process with its status', async (t) => {
