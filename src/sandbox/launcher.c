@@ -223,7 +223,7 @@ int launcher_kill(struct launcher *launcher, uint64_t id)
 
 static void on_created(struct launcher *launcher, uint64_t id, struct message_reader *reader, struct message_fds *fds)
 {
-    struct sandbox_created created = {.uid = message_get_u32(reader)};
+    struct sandbox_created created = {.uid = message_get_u32(reader), .init_pid = message_get_i32(reader)};
     bool has_freeze = message_get_u32(reader) != 0, has_memory = message_get_u32(reader) != 0;
     const char *address = message_get_string(reader);
     struct fault fault;

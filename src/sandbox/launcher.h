@@ -65,6 +65,7 @@ struct sandbox_created {
     int memory_peak_fd; /* pread gives the largest memory use in bytes as decimal text, page cache and /tmp included; -1
                            where unknown */
     uid_t uid;          /* uid of the sandbox's processes as the host sees it, for the peer check */
+    pid_t init_pid;     /* of its init, for the peer check where the uid is that of all sandboxes; else 0 */
     char api_address[32]; /* "127.0.0.1:40123" or "169.254.100.1:9001" */
 };
 

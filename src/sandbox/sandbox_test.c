@@ -1150,7 +1150,7 @@ static void test_host_network_tells_peers_apart(void **state)
     struct fixture *fixture = *state;
     struct box *boxes[] = {create(fixture, 1), create(fixture, 2)};
     const char *port = strchr(boxes[0]->made.api_address, ':') + 1;
-    uid_t uid;
+    struct peer peer;
 
     assert_int_equal(strncmp(boxes[0]->made.api_address, "127.0.0.1:", 10), 0);
     assert_true(boxes[0]->made.uid != boxes[1]->made.uid);
@@ -1158,8 +1158,9 @@ static void test_host_network_tells_peers_apart(void **state)
         RUN(fixture, boxes[i], "connect", "127.0.0.1", port, "wait");
         int connection = accept_within(boxes[0]->made.api_fd, 5000);
         assert_true(connection >= 0);
-        assert_int_equal(peer_uid_of_tcp(connection, &uid), 0);
-        assert_int_equal(uid, boxes[i]->made.uid);
+        assert_int_equal(peer_of_tcp(connection, &peer), 0);
+        assert_int_equal(peer.uid, boxes[i]->made.uid);
+        assert_int_equal(boxes[i]->made.init_pid, 0); /* the uid is enough */
         close(connection);
         finish(fixture, boxes[i]);
     }
@@ -1170,12 +1171,12 @@ static void test_a_peer_that_is_gone_has_no_uid(void **state)
     struct fixture *fixture = *state;
     struct box *box = create(fixture, 1);
     const char *port = strchr(box->made.api_address, ':') + 1;
-    uid_t uid;
+    struct peer peer;
 
     assert_int_equal(TRY(fixture, box, "connect", "127.0.0.1", port), 0);
     int connection = accept_within(box->made.api_fd, 5000);
     assert_true(connection >= 0);
-    assert_int_equal(peer_uid_of_tcp(connection, &uid), -ENOENT);
+    assert_int_equal(peer_of_tcp(connection, &peer), -ENOENT);
     close(connection);
 }
 
@@ -1344,6 +1345,27 @@ static void test_rootless_with_the_hosts_network(void **state)
     check_rootless(*state);
 }
 
+static void test_rootless_with_the_hosts_network_tells_peers_apart(void **state)
+{
+    struct fixture *fixture = *state;
+    struct box *boxes[] = {create(fixture, 1), create(fixture, 2)};
+    const char *port = strchr(boxes[0]->made.api_address, ':') + 1;
+    struct peer peer;
+
+    assert_int_equal(boxes[0]->made.uid, boxes[1]->made.uid);
+    for (int i = 0; i < 2; i++) {
+        RUN(fixture, boxes[i], "connect", "127.0.0.1", port, "wait");
+        int connection = accept_within(boxes[0]->made.api_fd, 5000);
+        assert_true(connection >= 0);
+        assert_int_equal(peer_of_tcp(connection, &peer), 0);
+        assert_int_equal(peer.uid, boxes[0]->made.uid);
+        assert_int_equal(peer_is_below(&peer, boxes[0]->made.init_pid), i == 0);
+        assert_int_equal(peer_is_below(&peer, boxes[1]->made.init_pid), i == 1);
+        close(connection);
+        finish(fixture, boxes[i]);
+    }
+}
+
 /* This program again, as nobody: it then runs the rootless cases. Its output is not part of ours. */
 static _Noreturn void become_nobody(void)
 {
@@ -1404,6 +1426,7 @@ static int run_rootless(bool as_nobody)
     const struct CMUnitTest tests[] = {
         SANDBOX(test_rootless_with_its_own_network),
         SANDBOX_HOST(test_rootless_with_the_hosts_network),
+        SANDBOX_HOST(test_rootless_with_the_hosts_network_tells_peers_apart),
     };
     struct launcher_config config = {.instance = "sandbox-test-rootless", .data_dir = "/nonexistent"};
     struct launcher *launcher = NULL;

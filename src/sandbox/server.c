@@ -20,6 +20,7 @@
 #include "base/list.h"
 #include "base/table.h"
 #include "sandbox/init.h"
+#include "sandbox/peer.h"
 #include "sandbox/protocol.h"
 #include "sandbox/sandbox.h"
 
@@ -412,6 +413,7 @@ static void announce(struct server *server, struct sandbox *sandbox)
     (void)!cgroup_open(&server->host.cgroups, CGROUP_UNIFIED, sandbox->name, "cgroup.freeze", O_WRONLY, &freeze);
     (void)!cgroup_open(&server->host.cgroups, CGROUP_MEMORY, sandbox->name, peak, O_RDONLY, &memory);
     message_put_u32(&writer, server->config->rootless ? server->config->uid : sandbox_uid(&server->host, sandbox));
+    message_put_i32(&writer, server->config->rootless && peer_can_look_below() ? sandbox->pid : 0);
     message_put_u32(&writer, freeze >= 0);
     message_put_u32(&writer, memory >= 0);
     message_put_string(&writer, sandbox->listener.address);
@@ -783,6 +785,10 @@ static void add_warnings(const struct server *server, struct message_writer *wri
 
     if (rootless)
         message_put_string(writer, "not started as root: all functions run under this user's own uid");
+    if (rootless && server->config->launcher.network == SANDBOX_NETWORK_HOST && !peer_can_look_below())
+        message_put_string(writer,
+                           "functions are not kept from each other's Runtime API: they share a uid and a network, "
+                           "and this kernel does not list the children of a process");
     if (!cgroup_host_has(cgroups, CGROUP_MEMORY))
         message_put_string(writer, "MemorySize is not enforced: no memory cgroup controller can be used");
     if (!cgroup_host_has(cgroups, CGROUP_CPU))

@@ -287,6 +287,7 @@ void environment_on_created(struct environment *environment, struct sandbox_crea
     if (environment->state == ENVIRONMENT_SHUTDOWN)
         return; /* retired meanwhile; the caller closes the descriptors */
     environment->uid = created->uid;
+    environment->init_pid = created->init_pid;
     environment->check_peer = strncmp(created->api_address, "127.", 4) == 0;
     r = environment_io_start(environment, created);
     if (r == 0)

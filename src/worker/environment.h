@@ -83,7 +83,8 @@ struct environment {
     bool boosted;               /* the CPU limit waits for the end of Init */
     struct fault sandbox_fault; /* empty text: none */
     bool creation_refused;      /* the launcher will never have heard of it */
-    bool check_peer;            /* only connections of `uid` */
+    pid_t init_pid;             /* or 0, as in struct sandbox_created */
+    bool check_peer;            /* only connections of `uid`, and of the processes below `init_pid` */
     uid_t uid;
     struct http_listener *listener;
     int api_fd; /* of the listener's socket, for renewing it */

@@ -228,11 +228,12 @@ static size_t on_refuse(struct http_request *request, int status, struct http_he
 static bool on_accept(int fd, void *context)
 {
     struct environment *environment = context;
-    uid_t uid;
+    struct peer peer;
 
     if (!environment->check_peer)
         return true;
-    return peer_uid_of_tcp(fd, &uid) == 0 && uid == environment->uid;
+    return peer_of_tcp(fd, &peer) == 0 && peer.uid == environment->uid &&
+           (!environment->init_pid || peer_is_below(&peer, environment->init_pid));
 }
 
 static const struct http_handler handler = {
