@@ -132,6 +132,7 @@
     ":\\d{12}:(function:[a-zA-Z0-9-_]+(:(\\$LATEST|[a-zA-Z0-9-_]+))?|layer:([a-zA-Z0-9-_]+)|"                 \
     "code-signing-config:csc-[a-z0-9]{17}|event-source-mapping:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-" \
     "[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|capacity-provider:[a-zA-Z0-9-_]+)"
-#define LAMBDA_TAG_KEY_MAXIMUM   128
-#define LAMBDA_TAG_VALUE_MAXIMUM 256
-#define LAMBDA_TAG_PATTERN       "([\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]*)"
+#define LAMBDA_TAGGABLE_RESOURCE_MAXIMUM 10000
+#define LAMBDA_TAG_KEY_MAXIMUM           128
+#define LAMBDA_TAG_VALUE_MAXIMUM         256
+#define LAMBDA_TAG_PATTERN               "([\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]*)"

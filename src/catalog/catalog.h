@@ -318,6 +318,8 @@ int catalog_change_create_function(struct catalog_change *change, struct span na
 /* $LATEST gets another configuration: InProgress now, in force when settled. */
 int catalog_change_update_latest(struct catalog_change *change, struct catalog_function *function,
                                  const struct catalog_configuration *configuration) MUST_USE;
+/* $LATEST as it is gets a new RevisionId, as after a change of the function's tags; its environments stay. */
+int catalog_change_renew_latest(struct catalog_change *change, struct catalog_function *function) MUST_USE;
 /*
  * Publishes what $LATEST is (as edited by this same change, if it was) as the function's next number, with another
  * description when one is given (NULL: $LATEST's). Active at once when $LATEST is settled, else Pending.

@@ -25,6 +25,7 @@ struct version_state {
     struct catalog_version_config *config; /* owned; NULL: as it is */
     enum catalog_state state;
     enum catalog_update update;
+    bool renews; /* only the RevisionId is another: what runs goes on running */
 };
 
 struct catalog_change {
@@ -219,7 +220,8 @@ static int put_alias_provisioned(struct catalog_change *change, const struct cat
 
 static int put_version_provisioned(struct catalog_change *change, struct catalog_version *version)
 {
-    const struct version_state as_is = {version, version->config, version->state, version->update};
+    const struct version_state as_is = {
+        .version = version, .config = version->config, .state = version->state, .update = version->update};
 
     return put_version(change, version, &as_is, &change->provisioned);
 }
@@ -274,6 +276,20 @@ static int add_state(struct catalog_change *change, const struct version_state *
     return put_version(change, state->version, state, &state->version->provisioned);
 }
 
+/* A state whose version keeps its configuration, under a new RevisionId. */
+static int add_remade_state(struct catalog_change *change, struct version_state *state)
+{
+    const struct catalog_version_config *config = state->version->config;
+    struct catalog_configuration configuration = {
+        .document = (json_t *)config->document,
+        .code_sha256 = span_from(config->code_sha256),
+        .code_bytes = config->code_bytes,
+    };
+    int r = make_config(change, state->version, &configuration, &state->config);
+
+    return r < 0 ? r : add_state(change, state);
+}
+
 static struct version_state *find_state(const struct catalog_change *change, const struct catalog_version *version)
 {
     for (size_t i = 0; i < change->state_count; i++)
@@ -314,12 +330,26 @@ int catalog_change_create_function(struct catalog_change *change, struct span na
 int catalog_change_update_latest(struct catalog_change *change, struct catalog_function *function,
                                  const struct catalog_configuration *configuration)
 {
-    struct version_state state = {function->latest, NULL, CATALOG_ACTIVE, CATALOG_UPDATE_IN_PROGRESS};
+    struct version_state state = {
+        .version = function->latest, .state = CATALOG_ACTIVE, .update = CATALOG_UPDATE_IN_PROGRESS};
     int r;
 
     change_take_function(change, function);
     r = make_config(change, state.version, configuration, &state.config);
     return r < 0 ? r : add_state(change, &state);
+}
+
+int catalog_change_renew_latest(struct catalog_change *change, struct catalog_function *function)
+{
+    struct version_state state = {
+        .version = function->latest,
+        .state = function->latest->state,
+        .update = function->latest->update,
+        .renews = true,
+    };
+
+    change_take_function(change, function);
+    return add_remade_state(change, &state);
 }
 
 /* $LATEST's document as the new version's own, with its description. */
@@ -372,7 +402,8 @@ int catalog_change_publish(struct catalog_change *change, struct catalog_functio
 {
     const struct catalog_version *latest = function->latest;
     const struct version_state *edited = find_state(change, latest);
-    struct version_state as_is = {function->latest, latest->config, latest->state, latest->update};
+    struct version_state as_is = {
+        .version = function->latest, .config = latest->config, .state = latest->state, .update = latest->update};
     CLEANUP(cleanup_version_entry) struct version_entry *entry = NULL;
     char number[CATALOG_VERSION_BYTES];
     int r;
@@ -588,7 +619,7 @@ static void apply_state(struct catalog_change *change, struct version_state *sta
     version->update = state->update;
     change->scope->scope.code_bytes += config_bytes(version->config);
     change->scope->scope.code_bytes -= config_bytes(old);
-    if (version_is_settled(version))
+    if (version_is_settled(version) && !state->renews)
         put_in_force(change->catalog, version);
     catalog_version_config_unref(old);
 }
@@ -733,18 +764,9 @@ static void change_apply(struct catalog_change *change)
 
 static int add_settled(struct catalog_change *change, struct catalog_version *version)
 {
-    struct version_state state = {version, NULL, CATALOG_ACTIVE, CATALOG_UPDATE_SUCCESSFUL};
-    struct catalog_configuration configuration = {
-        .document = (json_t *)version->config->document,
-        .code_sha256 = span_from(version->config->code_sha256),
-        .code_bytes = version->config->code_bytes,
-    };
-    int r;
+    struct version_state state = {.version = version, .state = CATALOG_ACTIVE, .update = CATALOG_UPDATE_SUCCESSFUL};
 
-    if (version_is_settled(version))
-        return 0;
-    r = make_config(change, version, &configuration, &state.config);
-    return r < 0 ? r : add_state(change, &state);
+    return version_is_settled(version) ? 0 : add_remade_state(change, &state);
 }
 
 static int build_settling(struct catalog_mutation *mutation, struct catalog_change *change)

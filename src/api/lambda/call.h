@@ -41,6 +41,7 @@ struct call {
     void (*after_package)(struct call *call); /* package.c: likewise */
     struct catalog_version *version;
     struct catalog_alias *alias;
+    void *detail; /* the operation's own, in its arena */
 };
 
 /* In the operation's arena, with the operation's cleanup set. NULL: out of memory, which has been answered. */

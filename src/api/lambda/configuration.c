@@ -1,6 +1,7 @@
 #include "api/lambda/configuration.h"
 #include "api/lambda/configuration_parts.h"
 #include "api/lambda/runtime_management.h"
+#include "api/lambda/tags.h"
 #include "base/clock.h"
 #include "base/encode.h"
 
@@ -10,7 +11,6 @@ enum {
     TIMEOUT_DEFAULT = 3,
     ENVIRONMENT_BYTES = 4096,
     LAYERS_MAXIMUM = 5,
-    TAGS_MAXIMUM = 50,
 };
 
 #if defined(__aarch64__)
@@ -221,8 +221,8 @@ int configuration_check(struct call *call)
 {
     int r = check_runtime(call);
 
-    if (r == 0 && json_object_size(json_object_get(call->input, "Tags")) > TAGS_MAXIMUM)
-        r = refuse(call, "Number of tags exceeds resource tag limit.");
+    if (r == 0)
+        r = tags_check(call, json_object_get(call->input, "Tags"));
     if (r == 0)
         r = check_environment(call);
     if (r == 0)

@@ -3,6 +3,7 @@
  * shapes, and what each must satisfy (ValidationException, all violations at once).
  */
 #include "api/lambda/configuration.h"
+#include "api/lambda/tags.h"
 #include "aws/shapes.h"
 
 const struct input_member configuration_vpc_members[] = {
@@ -276,49 +277,14 @@ static void validate_file_systems(struct call *call)
 
 /* --- maps --- */
 
-static void validate_string_map(struct call *call, json_t *map, const char *path,
-                                const struct validation_constraint *keys, const struct validation_constraint *values)
-{
-    size_t count = json_object_size(map);
-    struct span *names = arena_alloc(&call->operation->arena, (count + 1) * sizeof(*names));
-    struct span *texts = arena_alloc(&call->operation->arena, (count + 1) * sizeof(*texts));
-    const char *name;
-    json_t *value;
-    size_t i = 0;
-
-    if (!names || !texts) {
-        call->validation.error = -ENOMEM;
-        return;
-    }
-    json_object_foreach(map, name, value)
-    {
-        if (json_is_null(value)) {
-            validation_add(&call->validation,
-                           "Value '{%s=null}' at '%s' failed to satisfy constraint: Map value must satisfy constraint: "
-                           "[Member must not be null]",
-                           name, path);
-            return;
-        }
-        names[i] = span_from(name);
-        texts[i++] = span_of(json_string_value(value), json_string_length(value));
-    }
-    validate_map(&call->validation, names, texts, count, path, keys, values);
-}
-
 static void validate_maps(struct call *call)
 {
     static const struct validation_constraint variable_name = {.pattern = LAMBDA_ENVIRONMENT_NAME_PATTERN};
-    static const struct validation_constraint tag_key = {
-        .minimum = 1, .maximum = LAMBDA_TAG_KEY_MAXIMUM, .pattern = LAMBDA_TAG_PATTERN};
-    static const struct validation_constraint tag_value = {.maximum = LAMBDA_TAG_VALUE_MAXIMUM,
-                                                           .pattern = LAMBDA_TAG_PATTERN};
     json_t *variables = json_object_get(json_object_get(call->input, "Environment"), "Variables");
-    json_t *tags = json_object_get(call->input, "Tags");
 
     if (variables)
-        validate_string_map(call, variables, "environment.variables", &variable_name, NULL);
-    if (tags)
-        validate_string_map(call, tags, "tags", &tag_key, &tag_value);
+        input_validate_map(call, variables, "environment.variables", &variable_name, NULL);
+    tags_validate(call);
 }
 
 void configuration_validate(struct call *call)

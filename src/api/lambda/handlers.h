@@ -47,6 +47,9 @@ void lambda_update_function_url_config(struct operation *operation);
 void lambda_get_function_url_config(struct operation *operation);
 void lambda_delete_function_url_config(struct operation *operation);
 void lambda_list_function_url_configs(struct operation *operation);
+void lambda_tag_resource(struct operation *operation);
+void lambda_untag_resource(struct operation *operation);
+void lambda_list_tags(struct operation *operation);
 
 void lambda_put_function_recursion_config(struct operation *operation);
 void lambda_get_function_recursion_config(struct operation *operation);

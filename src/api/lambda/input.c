@@ -355,3 +355,32 @@ struct span *input_strings(struct call *call, const json_t *list)
         json_array_foreach(list, i, value) values[i] = span_of(json_string_value(value), json_string_length(value));
     return values;
 }
+
+void input_validate_map(struct call *call, json_t *map, const char *path, const struct validation_constraint *keys,
+                        const struct validation_constraint *values)
+{
+    size_t count = json_object_size(map);
+    struct span *names = arena_alloc(&call->operation->arena, (count + 1) * sizeof(*names));
+    struct span *texts = arena_alloc(&call->operation->arena, (count + 1) * sizeof(*texts));
+    const char *name;
+    json_t *value;
+    size_t i = 0;
+
+    if (!names || !texts) {
+        call->validation.error = -ENOMEM;
+        return;
+    }
+    json_object_foreach(map, name, value)
+    {
+        if (json_is_null(value)) {
+            validation_add(&call->validation,
+                           "Value '{%s=null}' at '%s' failed to satisfy constraint: Map value must satisfy constraint: "
+                           "[Member must not be null]",
+                           name, path);
+            return;
+        }
+        names[i] = span_from(name);
+        texts[i++] = span_of(json_string_value(value), json_string_length(value));
+    }
+    validate_map(&call->validation, names, texts, count, path, keys, values);
+}

@@ -1,0 +1,81 @@
+#include "api/lambda/testing.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+int lambda_test_setup(void **state)
+{
+    struct api_world *world = calloc(1, sizeof(*world));
+
+    api_open(world);
+    *state = world;
+    return 0;
+}
+
+int lambda_test_teardown(void **state)
+{
+    api_close(*state);
+    free(*state);
+    return 0;
+}
+
+static struct api_answer exchange(struct api_world *world, const char *method, const char *target, json_t *body)
+{
+    return body ? api_exchange_json(world, method, target, body) : api_exchange(world, method, target, NULL);
+}
+
+json_t *lambda_accepted(struct api_world *world, const char *method, const char *target, json_t *body, int status)
+{
+    struct api_answer answer = exchange(world, method, target, body);
+    json_t *result = json_incref(answer.body);
+
+    assert_string_equal(api_message(&answer), "");
+    assert_int_equal(answer.status, status);
+    api_answer_deinit(&answer);
+    testing_run(&world->catalog);
+    return result;
+}
+
+void lambda_done(struct api_world *world, const char *method, const char *target, json_t *body, int status)
+{
+    json_decref(lambda_accepted(world, method, target, body, status));
+}
+
+void lambda_refused(struct api_world *world, const char *method, const char *target, json_t *body, int status,
+                    const char *code, const char *message)
+{
+    struct api_answer answer = exchange(world, method, target, body);
+
+    assert_string_equal(api_message(&answer), message);
+    assert_string_equal(answer.error_type, code);
+    assert_int_equal(answer.status, status);
+    api_answer_deinit(&answer);
+}
+
+json_t *lambda_creation(const char *name)
+{
+    return json_pack("{s:s, s:s, s:s, s:s, s:{s:o}}", "FunctionName", name, "Runtime", "python3.12", "Role", ROLE,
+                     "Handler", "handler.handler", "Code", "ZipFile", api_zip("handler.py", "pass"));
+}
+
+json_t *lambda_creation_with(const char *name, const char *member, json_t *value)
+{
+    json_t *body = lambda_creation(name);
+
+    json_object_set_new(body, member, value);
+    return body;
+}
+
+void lambda_create(struct api_world *world, const char *name)
+{
+    lambda_done(world, "POST", FUNCTIONS, lambda_creation(name), 201);
+}
+
+const char *lambda_text(const json_t *object, const char *member)
+{
+    const char *text = json_string_value(json_object_get(object, member));
+
+    return text ? text : "(absent)";
+}

@@ -1,0 +1,30 @@
+/*
+ * For tests of operations (cmocka): exchanges that must come out in a stated way, and bodies that create functions.
+ */
+#pragma once
+
+#include "api/testing.h"
+
+#define FUNCTIONS "/2015-03-31/functions"
+#define ROLE      "arn:aws:iam::111111111111:role/r"
+
+/* For cmocka_unit_test_setup_teardown: a struct api_world as the state. */
+int lambda_test_setup(void **state);
+int lambda_test_teardown(void **state);
+
+/* Must succeed; whatever is due then is done. Takes the body (may be NULL); the caller owns the answer's. */
+json_t *lambda_accepted(struct api_world *world, const char *method, const char *target, json_t *body, int status);
+/* The same for an answer that nobody looks at. */
+void lambda_done(struct api_world *world, const char *method, const char *target, json_t *body, int status);
+/* Must be refused so. Takes the body (may be NULL). */
+void lambda_refused(struct api_world *world, const char *method, const char *target, json_t *body, int status,
+                    const char *code, const char *message);
+
+/* Everything that CreateFunction needs. */
+json_t *lambda_creation(const char *name);
+/* With one member more, which is taken. */
+json_t *lambda_creation_with(const char *name, const char *member, json_t *value);
+/* Creates it and lets it settle. */
+void lambda_create(struct api_world *world, const char *name);
+/* A member of an object, "(absent)" when it is not there or no text. */
+const char *lambda_text(const json_t *object, const char *member);
