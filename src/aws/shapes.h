@@ -118,6 +118,19 @@
 #define LAMBDA_LAYER_PRINCIPAL_PATTERN         "\\d{12}|\\*|arn:(aws[a-zA-Z-]*):iam::\\d{12}:root"
 #define LAMBDA_ORGANIZATION_ID_PATTERN         "o-[a-z0-9]{10,32}"
 
+/* Event source mappings: URI (of SourceAccessConfigurations), Topic, Queue, Endpoint, DocumentDB's names, ... */
+#define LAMBDA_ACCESS_URI_MAXIMUM          200
+#define LAMBDA_ACCESS_URI_PATTERN          "[ a-zA-Z0-9-\\/*:_+=.@-]*"
+#define LAMBDA_SCHEMA_REGISTRY_URI_PATTERN "[a-zA-Z0-9-\\/*:_+=.@-]*"
+#define LAMBDA_TOPIC_PATTERN               "[^.]([a-zA-Z0-9\\-_.]+)"
+#define LAMBDA_QUEUE_PATTERN               "[\\s\\S]*"
+#define LAMBDA_ENDPOINT_PATTERN                                 \
+    "(([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9\\-]*[a-zA-Z0-9])\\.)*" \
+    "([A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9\\-]*[A-Za-z0-9]):[0-9]{1,5}"
+#define LAMBDA_DATABASE_NAME_PATTERN   "[^ /\\.$\\x22]*"
+#define LAMBDA_COLLECTION_NAME_PATTERN "(^(?!(system\\x2e)))(^[_a-zA-Z0-9])([^$]*)"
+#define LAMBDA_POLLER_GROUP_PATTERN    "[a-zA-Z0-9-_]*"
+
 #define LAMBDA_UUID_LENGTH                 36
 #define LAMBDA_FILTER_PATTERN_MAXIMUM      4096
 #define LAMBDA_CODE_SIGNING_ARN_MAXIMUM    200

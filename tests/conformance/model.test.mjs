@@ -32,6 +32,8 @@ const EXCEPTIONS = {
 // Limits that are narrower than the model's, which has those of other kinds of functions.
 const NARROWER = { 'timeout maximum': 900, 'memorySize maximum': 10240 }
 
+const MATCHES_ANYTHING = new Set(['.*', '[\\s\\S]*'])
+
 const exceptionFor = (operation, path, kind) => EXCEPTIONS[`${operation} ${path} ${kind}`] ?? EXCEPTIONS[`* ${path} ${kind}`]
 const lowerFirst = (name) => name[0].toLowerCase() + name.slice(1)
 
@@ -57,8 +59,8 @@ function withValue(input, [part, ...rest], value) {
 function entryOf(operation, path, value) {
   if (path.at(-1) !== '{key}') return [path, value]
   const map = path.slice(0, -1)
-  const isNumber = MODEL[operation].members.some(({ path: other, type }) => `${other}` === `${map},{value}` && type === 'double')
-  return [map, { [value]: isNumber ? 0.5 : 'value' }]
+  const values = MODEL[operation].members.find(({ path: other }) => `${other}` === `${map},{value}`)
+  return [map, { [value]: { double: 0.5, list: ['value'] }[values?.type] ?? 'value' }]
 }
 
 /** [kind, value, what the message says] for each way to violate a member's rules. */
@@ -71,7 +73,7 @@ function violations({ path, type, required, in: place, min, max, pattern, enum: 
   if (values) cases.push(['enum', 'NOT_A_VALUE', 'Member must satisfy enum value set: ['])
   if (isText && min > 0 && !isSegment) cases.push(['minLength', '', `Member must have length greater than or equal to ${min}`])
   if (isText && max) cases.push(['maxLength', 'a'.repeat(max + 1), `Member must have length less than or equal to ${max}`])
-  if (pattern && pattern !== '.*') cases.push(['pattern', place?.startsWith('header:') ? '#!' : '# !', 'Member must satisfy regular expression pattern: '])
+  if (pattern && !MATCHES_ANYTHING.has(pattern)) cases.push(['pattern', place?.startsWith('header:') ? '#!' : '# !', 'Member must satisfy regular expression pattern: '])
   if (/integer|long|double/.test(type)) {
     if (min !== undefined) cases.push(['minimum', min - 1, `Member must have value greater than or equal to ${min}`])
     const most = NARROWER[`${spelled(path)} maximum`] ?? max

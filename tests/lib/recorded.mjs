@@ -13,7 +13,10 @@ import * as sdk from '@aws-sdk/client-lambda'
 import { REPOSITORY, waitUntil, zip } from './kiln.mjs'
 
 const RECORDED_ACCOUNT = '111111111111'
-const KIND_WORDS = new Set(['lambda-url', 'date', 'datetime', 'timestamp', 'code-sha256', 'log-result', '<code-size>', '<location>', '<remaining-time-in-millis>'])
+const KIND_WORDS = new Set([
+  'lambda-url', 'date', 'datetime', '<datetime>', 'timestamp', '<approximate-creation-datetime>', 'code-sha256', 'log-result',
+  '<code-size>', '<location>', '<remaining-time-in-millis>', 'maximum-batching-window-in-seconds',
+])
 const PLACEHOLDER = /<[^<>]+>/g
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const escaped = (text) => text.replace(/[\\^.$|()[\]*+?{}]/g, '\\$&')
@@ -96,6 +99,8 @@ export class Replay {
     if (typeof filled.Payload === 'string') filled.Payload = Buffer.from(filled.Payload)
     const code = operation === 'UpdateFunctionCode' ? filled : filled.Code
     if (typeof code?.ZipFile === 'string') code.ZipFile = Buffer.from(code.ZipFile)
+    const timestamp = filled.StartingPositionTimestamp
+    if (typeof timestamp === 'string') filled.StartingPositionTimestamp = new Date(Number(timestamp) * 1000)
     return filled
   }
 
@@ -236,6 +241,10 @@ function asRecorded({ operation, part }, recorded, answer) {
   }
   for (const name of ['Policy', 'Statement']) { // recorded taken apart
     if (typeof recorded[name] === 'object' && typeof shown[name] === 'string') shown[name] = JSON.parse(shown[name])
+  }
+  if (typeof recorded.FilterCriteria?.Filters[0].Pattern === 'object') {
+    const taken = shown.FilterCriteria?.Filters.map(({ Pattern }) => ({ Pattern: JSON.parse(Pattern) }))
+    shown.FilterCriteria = { Filters: taken }
   }
   if (recorded.Error && recorded.message === undefined && recorded.Message === undefined) {
     delete shown.message

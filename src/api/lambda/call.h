@@ -106,6 +106,8 @@ struct page {
 int page_read(struct call *call, struct page *ret_page) MUST_USE;
 /* The same where the model allows another MaxItems than 10,000. */
 int page_read_up_to(struct call *call, size_t maximum, struct page *ret_page) MUST_USE;
+/* The same for a list whose pages hold more than 50 items. */
+int page_read_of(struct call *call, size_t items, struct page *ret_page) MUST_USE;
 /* Names of a table in bytewise order, in the arena. -ENOMEM. */
 int page_sort_keys(struct call *call, const struct table *table, struct span **ret_keys) MUST_USE;
 /* Sets NextMarker in the answer. -ENOMEM. */

@@ -66,21 +66,6 @@ const struct input_member configuration_tenancy_members[] = {
 #define MANAGED_INSTANCES      "CapacityProviderConfig.LambdaManagedInstancesCapacityProviderConfig"
 #define MANAGED_INSTANCES_PATH "capacityProviderConfig.lambdaManagedInstancesCapacityProviderConfig"
 
-/* The structure that has the member: the body for NULL, else the one of that path ("A.B"); NULL when it is absent. */
-static const json_t *find_parent(const struct call *call, const char *path)
-{
-    struct span rest = path ? span_from(path) : SPAN_NONE;
-    const json_t *parent = call->input;
-
-    while (parent && rest.data) {
-        struct span part = span_cut(&rest, '.');
-        char name[64];
-        snprintf(name, sizeof(name), "%.*s", SPAN_ARG(part));
-        parent = json_object_get(parent, name);
-    }
-    return parent;
-}
-
 /* Where their structure is there. */
 static void validate_required(struct call *call)
 {
@@ -96,7 +81,7 @@ static void validate_required(struct call *call)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
-        const json_t *parent = find_parent(call, rules[i].parent);
+        const json_t *parent = input_find(call->input, rules[i].parent);
         if (parent)
             validate_present(&call->validation, input_has(parent, rules[i].member), rules[i].path);
     }
@@ -162,7 +147,7 @@ static void validate_strings(struct call *call)
 {
     for (size_t i = 0; i < ARRAY_SIZE(string_rules); i++) {
         const struct string_rule *rule = &string_rules[i];
-        const json_t *parent = find_parent(call, rule->parent);
+        const json_t *parent = input_find(call->input, rule->parent);
         if (input_has(parent, rule->member))
             validate_string(&call->validation, input_string(parent, rule->member), rule->path, &rule->constraint);
     }
@@ -190,7 +175,7 @@ static void validate_numbers(struct call *call)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
-        const json_t *parent = find_parent(call, rules[i].parent);
+        const json_t *parent = input_find(call->input, rules[i].parent);
         if (input_has(parent, rules[i].member))
             validate_range(&call->validation, input_integer(parent, rules[i].member, 0), rules[i].path,
                            rules[i].minimum, rules[i].maximum);
@@ -231,7 +216,7 @@ static void validate_lists(struct call *call)
 {
     for (size_t i = 0; i < ARRAY_SIZE(list_rules); i++) {
         const struct list_rule *rule = &list_rules[i];
-        const json_t *list = json_object_get(find_parent(call, rule->parent), rule->member);
+        const json_t *list = json_object_get(input_find(call->input, rule->parent), rule->member);
         struct span *values = list ? input_strings(call, list) : NULL;
         if (values)
             validate_list(&call->validation, values, json_array_size(list), rule->path, rule->minimum, rule->maximum,

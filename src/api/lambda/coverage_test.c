@@ -49,6 +49,9 @@ static const struct note {
     const char *operation;
     const char *text;
 } notes[] = {
+    {"CreateEventSourceMapping",
+     "a mapping is kept with its settings and states; its source is not polled yet, nor asked "
+     "whether it exists"},
     {"Invoke", "`RequestResponse` and `DryRun`; `Event` answers 501"},
     {"CreateFunction", "zip packages, in the request or from S3; no images"},
     {"UpdateFunctionCode", "zip packages, in the request or from S3; no images"},

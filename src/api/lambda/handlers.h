@@ -58,4 +58,10 @@ void lambda_get_runtime_management_config(struct operation *operation);
 void lambda_put_function_scaling_config(struct operation *operation);
 void lambda_get_function_scaling_config(struct operation *operation);
 
+void lambda_create_event_source_mapping(struct operation *operation);
+void lambda_get_event_source_mapping(struct operation *operation);
+void lambda_update_event_source_mapping(struct operation *operation);
+void lambda_delete_event_source_mapping(struct operation *operation);
+void lambda_list_event_source_mappings(struct operation *operation);
+
 void lambda_get_account_settings(struct operation *operation);

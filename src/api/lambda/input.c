@@ -319,6 +319,19 @@ void input_read_body(struct call *call, const struct input_member *members, cons
 
 /* --- members --- */
 
+const json_t *input_find(const json_t *body, const char *path)
+{
+    struct span rest = path ? span_from(path) : SPAN_NONE;
+
+    while (body && rest.data) {
+        struct span part = span_cut(&rest, '.');
+        char name[64];
+        snprintf(name, sizeof(name), "%.*s", SPAN_ARG(part));
+        body = json_object_get(body, name);
+    }
+    return body;
+}
+
 struct span input_string(const json_t *object, const char *member)
 {
     const json_t *value = json_object_get(object, member);

@@ -39,6 +39,9 @@ int input_check(json_t *document, const struct input_member *members, struct aws
 void input_read_body(struct call *call, const struct input_member *members, const char *zip_parent,
                      void (*next)(struct call *call));
 
+/* The structure at a path ("A.B") in a body, NULL when it is absent; the body itself for NULL. Parts up to 63 bytes. */
+const json_t *input_find(const json_t *body, const char *path);
+
 /* Members of an object; NULL, SPAN_NONE, false or the default when absent. Spans are borrowed from the document. */
 struct span input_string(const json_t *object, const char *member);
 bool input_has(const json_t *object, const char *member);

@@ -9,6 +9,7 @@
 
 enum { PAGE_ITEMS = 50, PAGE_ITEMS_MAX = 10000 };
 
+/* `page` comes with the most that it may hold. */
 static int read_maximum(struct call *call, size_t maximum, struct page *page)
 {
     struct span text;
@@ -24,7 +25,7 @@ static int read_maximum(struct call *call, size_t maximum, struct page *page)
         return 0;
     }
     validate_range(&call->validation, (int64_t)value, "maxItems", 1, (int64_t)maximum);
-    page->maximum = MIN((size_t)value, (size_t)PAGE_ITEMS);
+    page->maximum = MIN((size_t)value, page->maximum);
     return 0;
 }
 
@@ -53,9 +54,9 @@ int page_read(struct call *call, struct page *ret_page)
     return page_read_up_to(call, PAGE_ITEMS_MAX, ret_page);
 }
 
-int page_read_up_to(struct call *call, size_t maximum, struct page *ret_page)
+static int read_page(struct call *call, size_t maximum, size_t items, struct page *ret_page)
 {
-    struct page page = {.maximum = PAGE_ITEMS};
+    struct page page = {.maximum = items};
     int r = read_maximum(call, maximum, &page);
 
     if (r == 0)
@@ -63,6 +64,16 @@ int page_read_up_to(struct call *call, size_t maximum, struct page *ret_page)
     if (r == 0)
         *ret_page = page;
     return r;
+}
+
+int page_read_up_to(struct call *call, size_t maximum, struct page *ret_page)
+{
+    return read_page(call, maximum, PAGE_ITEMS, ret_page);
+}
+
+int page_read_of(struct call *call, size_t items, struct page *ret_page)
+{
+    return read_page(call, PAGE_ITEMS_MAX, items, ret_page);
 }
 
 static int compare_keys(const void *a, const void *b)
