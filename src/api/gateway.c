@@ -270,6 +270,7 @@ static void start_invocation(struct exchange *exchange)
 {
     const struct lambda_invoke_request request = {
         .http = exchange->http,
+        .catalog = exchange->gateway->config.services->catalog,
         .function_name = exchange->parameters[0].value,
         .account = exchange->account,
         .region = exchange->region,

@@ -17,7 +17,7 @@ static void connect_parts(struct api_world *world)
 
 void api_open(struct api_world *world)
 {
-    *world = (struct api_world){0};
+    *world = (struct api_world){.caller = SPAN(API_ACCOUNT)};
     operation_services_init(&world->services);
     testing_open(&world->catalog);
     testing_load(&world->catalog);
@@ -74,7 +74,7 @@ void api_start(struct api_world *world, const char *method, const char *target, 
         .method = span_from(method),
         .path = path,
         .query = query.data ? query : SPAN_NONE,
-        .account = SPAN(API_ACCOUNT),
+        .account = world->caller,
         .region = SPAN(API_REGION),
         .caller_arn = SPAN("arn:aws:iam::" API_ACCOUNT ":root"),
         .request_id = SPAN("11111111-2222-3333-4444-555555555555"),

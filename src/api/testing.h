@@ -8,6 +8,7 @@
 
 struct api_world {
     struct testing_world catalog;
+    struct span caller; /* the account that calls; API_ACCOUNT at first */
     struct operation_services services;
 };
 

@@ -28,6 +28,7 @@
 
 struct store;
 struct code_store;
+struct policy_caller;
 struct catalog;
 struct catalog_scope;
 struct catalog_function;
@@ -265,6 +266,22 @@ const json_t *catalog_find_attached(const struct catalog_function *function, enu
  * ret_qualifier, borrowed from the record. */
 bool catalog_record_is_attached(const struct catalog_record *record, const struct catalog_function *function,
                                 struct span *ret_qualifier);
+
+/* A function under the name and the qualifier (empty: none) by which it was asked for; it need not be there. */
+struct catalog_subject {
+    struct span account;
+    struct span region;
+    struct span function_name;
+    struct span qualifier;
+};
+
+/*
+ * Whether the caller may do the action ("lambda:InvokeFunction"): callers of the function's own account always may, as
+ * Kiln has no identity-based policies; all others when the resource policy of exactly this qualifier says so. $LATEST
+ * by its name has no policy.
+ */
+bool catalog_permits(const struct catalog *catalog, const struct catalog_subject *subject, const char *action,
+                     const struct policy_caller *caller);
 
 /* Sum over all scopes, for GetAccountSettings-like limits and health. */
 size_t catalog_function_count(const struct catalog *catalog);

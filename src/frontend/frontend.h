@@ -42,11 +42,12 @@ void frontend_stop(struct frontend *frontend, void (*on_stopped)(void *context),
 /* After worker_free: nothing may be running any more. Requests still there are dropped unanswered. NULL is allowed. */
 struct frontend *frontend_free(struct frontend *frontend);
 
-/* A synchronous invoke whose names and headers have been checked. Spans are borrowed for the call. */
+/* A synchronous invoke whose names and headers have been checked, as well as that its caller may (catalog_permits).
+ * Spans are borrowed for the call. */
 struct frontend_invoke {
     struct http_request *http; /* complete; the frontend takes its body and answers it */
     const char *request_id;    /* 36 characters; copied */
-    struct span account;
+    struct span account;       /* the function's */
     struct span region;
     struct span function_name;  /* the bare name */
     struct span qualifier;      /* version, alias or $LATEST; empty when the caller gave none */

@@ -23,6 +23,7 @@ struct call *call_new(struct operation *operation)
         return NULL;
     }
     call->operation = operation;
+    call->account = operation->account;
     call->catalog = catalog_ref(operation->services->catalog);
     operation->context = call;
     operation->cleanup = call_cleanup;
@@ -54,14 +55,14 @@ struct catalog_function *call_find_function(const struct call *call)
 {
     const struct operation *operation = call->operation;
 
-    return catalog_find_function(call->catalog, operation->account, operation->region, call->function_name);
+    return catalog_find_function(call->catalog, call->account, operation->region, call->function_name);
 }
 
 const char *call_function_arn(struct call *call, struct span qualifier)
 {
     struct operation *operation = call->operation;
     const char *arn =
-        arn_build_function(&operation->arena, operation->region, operation->account, call->function_name, qualifier);
+        arn_build_function(&operation->arena, operation->region, call->account, call->function_name, qualifier);
 
     return arn ? arn : "";
 }
@@ -114,7 +115,7 @@ void call_submit(struct call *call, int (*build)(struct call *call, struct catal
     call->answer = answer;
     call->mutation.build = on_build;
     call->mutation.on_done = on_done;
-    r = catalog_submit(call->catalog, operation->account, operation->region, &call->mutation);
+    r = catalog_submit(call->catalog, call->account, operation->region, &call->mutation);
     if (r < 0)
         call_end(call, r, "entering the lane");
 }

@@ -26,7 +26,8 @@ struct call {
     json_t *input;
     struct buffer zip;
     bool has_zip;
-    /* The function that the path names, checked to be this account's and Region's. */
+    /* The function that the path names: the caller's, or another account's whose policy permits the operation. */
+    struct span account; /* whose it is; the caller's until a name says otherwise */
     struct span function_name;
     struct span qualifier; /* as part of the name, or the parameter of that name; empty when neither was given */
     /* The code package; held from when it was unpacked until the end. */
@@ -70,7 +71,7 @@ int call_not_found(struct call *call, struct span qualifier);
 int call_find_target(struct call *call, const struct catalog_function *function) MUST_USE;
 
 /*
- * Runs the change in the lane of the operation's account and Region. `build` may refuse (positive, call->error filled)
+ * Runs the change in the lane of the function's account and Region. `build` may refuse (positive, call->error filled)
  * or edit; `answer` runs when the change is durable and must answer; all other ends are answered here.
  */
 void call_submit(struct call *call, int (*build)(struct call *call, struct catalog_change *change),

@@ -120,11 +120,13 @@ static void validate_function(struct call *call, struct function_name *ret_name)
 /* Into call->function_name and qualifier. 0 or a refusal. */
 static int take_function(struct call *call, const struct function_name *name)
 {
-    const struct name_caller caller = {call->operation->account, call->operation->region, call->operation->route->name};
+    const struct operation *operation = call->operation;
+    /* Without a catalog no policy is asked: a mapping is for functions of its own account. */
+    const struct name_caller caller = {NULL, operation->account, operation->region, operation->route->name};
 
     call->function_name = name->name;
     call->qualifier = name->qualifier;
-    return names_check_place(name, &caller, &call->error);
+    return names_check_place(name, SPAN_NONE, &caller, &call->error);
 }
 
 static int check_function(struct call *call, const struct catalog_scope *scope)

@@ -82,13 +82,15 @@ static int check_constraints(const struct lambda_invoke_request *request, struct
     return validation_finish(&validation, AWS_ERROR_VALIDATION, error);
 }
 
-/* The function of this caller that is meant; leaves the qualifier that counts. */
+/* The function that is meant, the caller's or one whose policy lets the caller in; leaves the qualifier that counts. */
 static int check_name(const struct lambda_invoke_request *request, struct invoke_parameters *parameters,
                       struct aws_error *error)
 {
-    const struct name_caller caller = {request->account, request->region, "InvokeFunction"};
-    int r = names_check_place(&parameters->name, &caller, error);
+    const struct name_caller caller = {request->catalog, request->account, request->region, "InvokeFunction"};
+    int r = names_check_place(&parameters->name, parameters->qualifier, &caller, error);
 
+    if (r == 0 && !parameters->name.account.length)
+        parameters->name.account = request->account;
     return r ? r
              : names_join_qualifiers(parameters->name.qualifier, parameters->qualifier, &parameters->qualifier, error);
 }
@@ -167,7 +169,7 @@ struct frontend_request *lambda_invoke(struct frontend *frontend, const struct l
         const struct frontend_invoke invoke = {
             .http = request->http,
             .request_id = request->request_id,
-            .account = request->account,
+            .account = parameters.name.account,
             .region = request->region,
             .function_name = parameters.name.name,
             .qualifier = parameters.qualifier,

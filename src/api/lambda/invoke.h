@@ -11,8 +11,9 @@ enum { LAMBDA_CLIENT_CONTEXT_BYTES = 3583 }; /* as encoded */
 
 struct lambda_invoke_request {
     struct http_request *http;
+    const struct catalog *catalog;
     struct span function_name; /* the path parameter, percent-decoded */
-    struct span account;
+    struct span account;       /* the caller's */
     struct span region;
     const char *request_id;
 };

@@ -1,8 +1,41 @@
 #include "api/lambda/names.h"
 
 #include "api/lambda/call.h"
+#include "aws/policy.h"
 
-int names_check_place(const struct function_name *name, const struct name_caller *caller, struct aws_error *error)
+#include <stdio.h>
+
+static int deny(const struct catalog_subject *subject, const struct name_caller *caller, struct aws_error *error)
+{
+    struct span partition = arn_partition_of_region(subject->region);
+
+    return aws_error_set(error, AWS_ERROR_ACCESS_DENIED,
+                         "User: arn:%.*s:iam::%.*s:root is not authorized to perform: lambda:%s on resource: "
+                         "arn:%.*s:lambda:%.*s:%.*s:function:%.*s%s%.*s because no resource-based policy allows the "
+                         "lambda:%s action",
+                         SPAN_ARG(partition), SPAN_ARG(caller->account), caller->action, SPAN_ARG(partition),
+                         SPAN_ARG(subject->region), SPAN_ARG(subject->account), SPAN_ARG(subject->function_name),
+                         subject->qualifier.length ? ":" : "", SPAN_ARG(subject->qualifier), caller->action);
+}
+
+static int check_account(const struct function_name *name, struct span qualifier, const struct name_caller *caller,
+                         struct aws_error *error)
+{
+    const struct policy_caller principal = {.account = caller->account};
+    const struct catalog_subject subject = {name->account, caller->region, name->name,
+                                            name->qualifier.length ? name->qualifier : qualifier};
+    char action[128];
+
+    if (!caller->action)
+        return aws_error_set(error, AWS_ERROR_ACCESS_DENIED, "%s", "");
+    snprintf(action, sizeof(action), "lambda:%s", caller->action);
+    if (caller->catalog && catalog_permits(caller->catalog, &subject, action, &principal))
+        return 0;
+    return deny(&subject, caller, error);
+}
+
+int names_check_place(const struct function_name *name, struct span qualifier, const struct name_caller *caller,
+                      struct aws_error *error)
 {
     if (name->region.length && !span_equal(name->region, caller->region))
         return aws_error_set(error, AWS_ERROR_RESOURCE_NOT_FOUND,
@@ -10,14 +43,7 @@ int names_check_place(const struct function_name *name, const struct name_caller
                              SPAN_ARG(caller->region));
     if (!name->account.length || span_equal(name->account, caller->account))
         return 0;
-    if (!caller->action)
-        return aws_error_set(error, AWS_ERROR_ACCESS_DENIED, "%s", "");
-    return aws_error_set(error, AWS_ERROR_ACCESS_DENIED,
-                         "User: arn:aws:iam::%.*s:root is not authorized to perform: lambda:%s on resource: "
-                         "arn:aws:lambda:%.*s:%.*s:function:%.*s because no resource-based policy allows the lambda:%s "
-                         "action",
-                         SPAN_ARG(caller->account), caller->action, SPAN_ARG(caller->region), SPAN_ARG(name->account),
-                         SPAN_ARG(name->name), caller->action);
+    return check_account(name, qualifier, caller, error);
 }
 
 int names_join_qualifiers(struct span part, struct span parameter, struct span *ret_qualifier, struct aws_error *error)
@@ -46,8 +72,13 @@ static int refuse_qualified(struct call *call)
 static int take_name(struct call *call, const struct function_name *name, const char *action, struct span parameter,
                      enum call_qualifier qualifier)
 {
-    const struct name_caller caller = {call->operation->account, call->operation->region, action};
-    int r = names_check_place(name, &caller, &call->error);
+    const struct operation *operation = call->operation;
+    const struct name_caller caller = {call->catalog, operation->account, operation->region, action};
+    struct span asked = SPAN_NONE;
+    int r;
+
+    operation_query(call->operation, SPAN("Qualifier"), &asked); /* also where the operation itself looks at it later */
+    r = names_check_place(name, asked, &caller, &call->error);
 
     if (r == 0 && qualifier == CALL_UNQUALIFIED && name->qualifier.length)
         r = refuse_qualified(call);
@@ -55,6 +86,8 @@ static int take_name(struct call *call, const struct function_name *name, const 
         r = names_join_qualifiers(name->qualifier, parameter, &call->qualifier, &call->error);
     if (r == 0)
         call->function_name = name->name;
+    if (r == 0 && name->account.length)
+        call->account = name->account;
     return r;
 }
 

@@ -11,18 +11,21 @@
 #include "aws/arn.h"
 #include "aws/error.h"
 
-/* Who asks. Spans and text are borrowed for the calls below. */
+struct catalog;
+
+/* Who asks, and for what. Spans and text are borrowed for the calls below. */
 struct name_caller {
+    const struct catalog *catalog; /* NULL: no policy is asked */
     struct span account;
     struct span region;
-    const char *action; /* "InvokeFunction": what a denial says was not allowed; NULL: it says nothing */
+    const char *action; /* "InvokeFunction"; NULL: what no policy can permit, denied without a word */
 };
 
 /*
- * 404 for a function of another Region, 403 for one of another account: no resource policy can let anybody in yet.
- * 0 or the class in `error`.
+ * 404 for a function of another Region; 403 for one of another account, unless its resource policy permits the action.
+ * `qualifier` is the one given beside the name, empty for none. 0 or the class in `error`.
  */
-int names_check_place(const struct function_name *name, const struct name_caller *caller,
+int names_check_place(const struct function_name *name, struct span qualifier, const struct name_caller *caller,
                       struct aws_error *error) MUST_USE;
 
 /*

@@ -440,6 +440,123 @@ static void test_two_additions_at_once_are_both_there(void **state)
     api_answer_deinit(&answer);
 }
 
+/* --- other accounts --- */
+
+static void call_as(struct api_world *world, const char *account)
+{
+    world->caller = span_from(account);
+}
+
+static void assert_answered(struct api_world *world, int status, const char *method, const char *target,
+                            const char *body)
+{
+    struct api_answer answer = api_exchange(world, method, target, body);
+
+    if (answer.status != status)
+        fail_msg("%s %s: %d %s", method, target, answer.status, api_message(&answer));
+    api_answer_deinit(&answer);
+}
+
+static json_t *grant(const char *action, const char *principal)
+{
+    return json_pack("{s:s, s:s, s:s}", "StatementId", "s", "Action", action, "Principal", principal);
+}
+
+static void test_other_account_may_what_the_policy_permits(void **state)
+{
+    struct api_world *world = *state;
+
+    assert_added(world, POLICY, grant("lambda:GetFunction", "222222222222"));
+    call_as(world, "222222222222");
+    assert_answered(world, 200, "GET", FUNCTIONS "/" ARN, NULL);
+    assert_answered(world, 200, "GET", FUNCTIONS "/111111111111:f", NULL);
+    assert_answered(world, 404, "GET", FUNCTIONS "/f", NULL); /* its own */
+    assert_refused(api_exchange(world, "GET", FUNCTIONS "/" ARN "/configuration", NULL), 403, "AccessDeniedException",
+                   "User: arn:aws:iam::222222222222:root is not authorized to perform: lambda:GetFunctionConfiguration "
+                   "on resource: " ARN " because no resource-based policy allows the lambda:GetFunctionConfiguration "
+                   "action");
+    call_as(world, "333333333333");
+    assert_answered(world, 403, "GET", FUNCTIONS "/" ARN, NULL);
+    call_as(world, API_ACCOUNT);
+    remove_from(world, POLICY "/s");
+    call_as(world, "222222222222");
+    assert_answered(world, 403, "GET", FUNCTIONS "/" ARN, NULL);
+}
+
+static void test_permission_is_for_the_qualifier_it_was_given_on(void **state)
+{
+    struct api_world *world = *state;
+
+    publish(world);
+    create_alias(world);
+    assert_added(world, POLICY "?Qualifier=live", grant("lambda:*", "222222222222"));
+    call_as(world, "222222222222");
+    assert_answered(world, 200, "GET", FUNCTIONS "/" ARN "?Qualifier=live", NULL);
+    assert_answered(world, 200, "GET", FUNCTIONS "/" ARN ":live", NULL);
+    assert_answered(world, 403, "GET", FUNCTIONS "/" ARN, NULL);
+    assert_answered(world, 403, "GET", FUNCTIONS "/" ARN ":1", NULL);
+    assert_refused(
+        api_exchange(world, "GET", FUNCTIONS "/" ARN "?Qualifier=%24LATEST", NULL), 403, "AccessDeniedException",
+        "User: arn:aws:iam::222222222222:root is not authorized to perform: lambda:GetFunction on resource: " ARN
+        ":$LATEST because no resource-based policy allows the lambda:GetFunction action");
+    call_as(world, API_ACCOUNT);
+    assert_added(world, POLICY, grant("lambda:*", "222222222222"));
+    call_as(world, "222222222222");
+    assert_answered(world, 200, "GET", FUNCTIONS "/" ARN, NULL);
+    assert_answered(world, 403, "GET", FUNCTIONS "/" ARN ":$LATEST", NULL);
+    /* The qualifier counts too where the operation reads it by itself. */
+    assert_answered(world, 403, "GET", "/2021-10-31/functions/" ARN "/url?Qualifier=dead", NULL);
+}
+
+static void assert_tag(struct api_world *world, const char *value)
+{
+    struct api_answer answer = api_exchange(world, "GET", "/2017-03-31/tags/" ARN, NULL);
+
+    assert_string_equal(json_string_value(json_object_get(json_object_get(answer.body, "Tags"), "k")), value);
+    api_answer_deinit(&answer);
+}
+
+/* As recorded of operations of a second account: they are done to the owner's function. */
+static void test_permitted_changes_are_made_in_the_owner_s_account(void **state)
+{
+    struct api_world *world = *state;
+
+    assert_added(world, POLICY, grant("lambda:*", "222222222222"));
+    call_as(world, "222222222222");
+    assert_answered(world, 201, "POST", FUNCTIONS "/" ARN "/aliases",
+                    "{\"Name\":\"a\",\"FunctionVersion\":\"$LATEST\"}");
+    assert_answered(world, 200, "PUT", FUNCTIONS "/" ARN "/aliases/a", "{\"Description\":\"d\"}");
+    assert_answered(world, 200, "GET", FUNCTIONS "/" ARN "/aliases", NULL);
+    assert_answered(world, 201, "POST", FUNCTIONS "/" ARN "/versions", "{}");
+    assert_answered(world, 204, "POST", "/2017-03-31/tags/" ARN, "{\"Tags\":{\"k\":\"v\"}}");
+    assert_answered(world, 200, "GET", "/2017-03-31/tags/" ARN, NULL);
+    assert_answered(world, 204, "DELETE", "/2017-03-31/tags/" ARN "?tagKeys=other", NULL);
+    call_as(world, API_ACCOUNT);
+    assert_tag(world, "v");
+    assert_answered(world, 200, "GET", FUNCTIONS "/f/aliases/a", NULL);
+    assert_answered(world, 200, "GET", FUNCTIONS "/f?Qualifier=1", NULL);
+    call_as(world, "222222222222");
+    assert_answered(world, 204, "DELETE", FUNCTIONS "/" ARN, NULL);
+    assert_answered(world, 403, "GET", FUNCTIONS "/" ARN, NULL); /* nothing there, nothing said */
+    call_as(world, API_ACCOUNT);
+    assert_answered(world, 404, "GET", FUNCTIONS "/f", NULL);
+}
+
+static void test_function_cannot_be_made_in_another_account(void **state)
+{
+    struct api_world *world = *state;
+    json_t *body =
+        json_pack("{s:s, s:s, s:s, s:s, s:{s:o}}", "FunctionName", ARN, "Runtime", "python3.12", "Role",
+                  "arn:aws:iam::222222222222:role/r", "Handler", "a.b", "Code", "ZipFile", api_zip("a.py", "pass"));
+    struct api_answer answer;
+
+    assert_added(world, POLICY, grant("*", "*"));
+    call_as(world, "222222222222");
+    answer = api_exchange_json(world, "POST", FUNCTIONS, body);
+    assert_int_equal(answer.status, 403);
+    api_answer_deinit(&answer);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -456,6 +573,10 @@ int main(void)
         TEST(test_policies_go_with_what_they_are_for),
         TEST(test_policy_is_there_after_a_restart),
         TEST(test_two_additions_at_once_are_both_there),
+        TEST(test_other_account_may_what_the_policy_permits),
+        TEST(test_permission_is_for_the_qualifier_it_was_given_on),
+        TEST(test_permitted_changes_are_made_in_the_owner_s_account),
+        TEST(test_function_cannot_be_made_in_another_account),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -168,12 +168,14 @@ static int take_function(struct tagging *tagging, const struct arn *arn)
 {
     const struct operation *operation = tagging->call->operation;
     struct function_name name = {.region = arn->region, .account = arn->account, .name = tagging->name};
-    const struct name_caller caller = {operation->account, operation->region, operation->route->name};
+    const struct name_caller caller = {tagging->call->catalog, operation->account, operation->region,
+                                       operation->route->name};
 
     if (span_find(tagging->name, ':') >= 0)
         return aws_error_set(&tagging->call->error, AWS_ERROR_INVALID_PARAMETER_VALUE,
                              "Tags on function aliases and versions are not supported. Please specify a function ARN.");
-    return names_check_place(&name, &caller, &tagging->call->error);
+    tagging->call->account = arn->account;
+    return names_check_place(&name, SPAN_NONE, &caller, &tagging->call->error);
 }
 
 /* Fills kind and name from the ARN, whose form has been validated. */
@@ -213,10 +215,9 @@ static int find_tags(struct tagging *tagging, const struct catalog_scope *scope,
 
 static int find_now(struct tagging *tagging, const json_t **ret_tags)
 {
-    const struct operation *operation = tagging->call->operation;
+    const struct call *call = tagging->call;
 
-    return find_tags(tagging, catalog_find_scope(tagging->call->catalog, operation->account, operation->region),
-                     ret_tags);
+    return find_tags(tagging, catalog_find_scope(call->catalog, call->account, call->operation->region), ret_tags);
 }
 
 /* --- the change --- */
