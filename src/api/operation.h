@@ -48,6 +48,7 @@ struct operation_services {
     unsigned unreserved_minimum; /* 100 */
     uint64_t code_bytes_limit;   /* all packages of an account in a Region; 80,530,636,800 */
     bool strict_aws;             /* --strict-aws */
+    int64_t unseen_update_ns;    /* how long an update lasts for those who have not seen its end; 0 */
     /* What has become of provisioned concurrency that the catalog has; NULL: nothing is allocated, ever. */
     void (*read_provisioned)(const struct catalog_target *target, struct core_provisioned_state *ret_state,
                              void *context);

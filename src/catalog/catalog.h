@@ -120,6 +120,8 @@ struct catalog_function {
     unsigned reserved;          /* meaningless unless has_reserved */
     uint64_t provisioned_total; /* sum over its versions and aliases */
     const json_t *tags;         /* object of strings, never NULL */
+    int64_t update_until_ns;    /* the API's (api/lambda/update.h); not kept */
+    bool update_is_creation;    /* likewise */
     void *attachment;           /* the frontend's */
 };
 

@@ -25,10 +25,9 @@ const HOST_INTERPRETERS = ['/var/lang/lib:', '/var/lang/bin:']
 const CORRECTIONS = { test_lambda_init_environment: HOST_INTERPRETERS, test_introspection_invoke: HOST_INTERPRETERS }
 
 /**
- * { sequences?, operation?, type?, service?, host?, race?, target?, reason }: parts of names of sequences (default all),
+ * { sequences?, operation?, type?, service?, host?, target?, reason }: parts of names of sequences (default all),
  * and of these the steps of that operation (and InvocationType) or service; without both the whole sequence. `host`: only
- * where the host lacks that; `race`: not replayed, because it ends now so, now so; `target`: a request of that service,
- * which Kiln refuses as unknown.
+ * where the host lacks that; `target`: a request of that service, which Kiln refuses as unknown.
  */
 const EXCEPTIONS = JSON.parse(readFileSync(join(REPOSITORY, 'tests/conformance/recorded_exceptions.json')))
   .filter(({ host }) => !host || !HOST_HAS[host])
@@ -130,7 +129,7 @@ describe('recorded sequences', { concurrency: 4 }, () => {
     const exception = EXCEPTIONS.find((candidate) => isWhole(candidate) && isAbout(candidate, name))
     if (!exception) return test(name, () => replayAll(name, account, steps))
     console.log(`excepted: ${name}: ${exception.reason}`)
-    if (!exception.race) test(`${name} (excepted)`, () => replayDiffering(name, account, steps, exception))
+    test(`${name} (excepted)`, () => replayDiffering(name, account, steps, exception))
   })
 })
 

@@ -63,6 +63,8 @@ static void answer(struct call *call)
     struct span qualifier = call->version->is_latest ? SPAN_NONE : span_from(call->version->number);
     json_t *document = configuration_render(call->version, qualifier, CONFIGURATION_FULL);
 
+    if (!dry_run)
+        update_begin(call);
     if (document && dry_run && json_object_update(document, call->document) < 0) {
         json_decref(document);
         document = NULL;

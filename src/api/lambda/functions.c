@@ -99,6 +99,7 @@ static int build_creation(struct call *call, struct catalog_change *change)
 /* The ARN is unqualified even when a version was published at once (recorded). */
 static void answer_creation(struct call *call)
 {
+    update_begin(call);
     call_respond(call, 201, configuration_render(call->version, SPAN_NONE, CONFIGURATION_CREATED));
 }
 
@@ -149,6 +150,12 @@ static int find_target(struct call *call)
     return 0;
 }
 
+static void show(struct call *call, json_t *answer)
+{
+    update_show(call);
+    call_respond(call, 200, answer);
+}
+
 void lambda_get_function_configuration(struct operation *operation)
 {
     struct call *call = call_new(operation);
@@ -160,7 +167,7 @@ void lambda_get_function_configuration(struct operation *operation)
     if (r)
         call_end(call, r, "finding the function");
     else
-        call_respond(call, 200, configuration_render(call->version, call->qualifier, CONFIGURATION_FULL));
+        show(call, configuration_render(call->version, call->qualifier, CONFIGURATION_FULL));
 }
 
 static json_t *render_function(struct call *call)
@@ -194,7 +201,7 @@ void lambda_get_function(struct operation *operation)
     if (r)
         call_end(call, r, "finding the function");
     else
-        call_respond(call, 200, render_function(call));
+        show(call, render_function(call));
 }
 
 /* --- DeleteFunction --- */
@@ -316,6 +323,7 @@ static int build_configuration(struct call *call, struct catalog_change *change)
 
 static void answer_configuration(struct call *call)
 {
+    update_begin(call);
     call_respond(call, 200, configuration_render(call->version, SPAN_NONE, CONFIGURATION_FULL));
 }
 

@@ -2,6 +2,7 @@
 #include "api/lambda/lambda.h"
 
 #include "api/testing.h"
+#include "base/clock.h"
 #include "base/encode.h"
 #include "store/zip_builder.h"
 
@@ -815,6 +816,40 @@ static void test_of_two_racing_updates_one_is_refused(void **state)
     json_decref(body);
 }
 
+/* The world is turned between the requests, so that the update itself is long over. */
+static void test_update_lasts_until_its_end_was_shown(void **state)
+{
+    static const char in_progress[] = "The operation cannot be performed at this time. An update is in progress for "
+                                      "resource: arn:aws:lambda:us-east-1:111111111111:function:f";
+    struct api_world *world = *state;
+
+    create(world, "f");
+    settle(world);
+    world->services.unseen_update_ns = 3600 * NS_PER_S;
+    json_decref(accepted(world, "PUT", FUNCTIONS "/f/configuration", json_pack("{s:i}", "Timeout", 7), 200));
+    testing_run(&world->catalog);
+    refused(world, "PUT", FUNCTIONS "/f/configuration", json_pack("{s:i}", "Timeout", 8), 409,
+            "ResourceConflictException", in_progress);
+    refused(world, "POST", FUNCTIONS "/f/versions", json_object(), 409, "ResourceConflictException", in_progress);
+    json_decref(accepted(world, "GET", FUNCTIONS "/f", NULL, 200));
+    json_decref(accepted(world, "PUT", FUNCTIONS "/f/configuration", json_pack("{s:i}", "Timeout", 8), 200));
+}
+
+static void test_creation_lasts_until_its_end_was_shown(void **state)
+{
+    struct api_world *world = *state;
+
+    world->services.unseen_update_ns = 3600 * NS_PER_S;
+    json_decref(accepted(world, "POST", FUNCTIONS, creation("f"), 201));
+    testing_run(&world->catalog);
+    refused(
+        world, "PUT", FUNCTIONS "/f/configuration", json_pack("{s:i}", "Timeout", 8), 409, "ResourceConflictException",
+        "The operation cannot be performed at this time. The function is currently in the following state: Pending");
+    world->services.unseen_update_ns = 0;
+    json_decref(accepted(world, "GET", FUNCTIONS "/f/configuration", NULL, 200));
+    json_decref(accepted(world, "PUT", FUNCTIONS "/f/configuration", json_pack("{s:i}", "Timeout", 8), 200));
+}
+
 static void test_update_keeps_what_it_does_not_name(void **state)
 {
     struct api_world *world = *state;
@@ -1266,6 +1301,8 @@ int main(void)
         TEST(test_operations_on_the_function_refuse_qualified_names),
         TEST(test_states_move_as_the_waiters_expect),
         TEST(test_of_two_racing_updates_one_is_refused),
+        TEST(test_update_lasts_until_its_end_was_shown),
+        TEST(test_creation_lasts_until_its_end_was_shown),
         TEST(test_update_keeps_what_it_does_not_name),
         TEST(test_update_of_nothing_is_not_found),
         TEST(test_publishing_is_idempotent_until_something_changes),

@@ -1,5 +1,7 @@
 #include "api/lambda/update.h"
 
+#include "base/clock.h"
+
 int update_check_storage(struct call *call, const struct catalog_scope *scope, uint64_t count, uint64_t freed)
 {
     uint64_t used = scope->code_bytes - freed + count * call->package.zip_bytes;
@@ -9,11 +11,27 @@ int update_check_storage(struct call *call, const struct catalog_scope *scope, u
     return aws_error_set(&call->error, AWS_ERROR_CODE_STORAGE_EXCEEDED, "Code storage limit exceeded.");
 }
 
+void update_begin(const struct call *call)
+{
+    struct catalog_function *function = call->version->function;
+
+    function->update_until_ns = clock_monotonic_ns() + call->operation->services->unseen_update_ns;
+    function->update_is_creation = function->latest->update == CATALOG_UPDATE_NONE;
+}
+
+void update_show(const struct call *call)
+{
+    struct catalog_function *function = call->version->function;
+
+    if (call->version->is_latest && !catalog_is_settling(function))
+        function->update_until_ns = 0;
+}
+
 int update_check_settled(struct call *call, const struct catalog_function *function)
 {
-    if (!catalog_is_settling(function))
+    if (!catalog_is_settling(function) && clock_monotonic_ns() >= function->update_until_ns)
         return 0;
-    if (function->latest->state == CATALOG_PENDING)
+    if (function->update_is_creation || function->latest->state == CATALOG_PENDING)
         return aws_error_set(&call->error, AWS_ERROR_RESOURCE_CONFLICT,
                              "The operation cannot be performed at this time. The function is currently in the "
                              "following state: Pending");
