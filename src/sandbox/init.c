@@ -29,8 +29,10 @@ struct init {
     int output;
     int null;
     char api_variable[64]; /* "AWS_LAMBDA_RUNTIME_API=..." */
-    pid_t runtime;         /* process of the last run while it lives, else 0 */
-    uint32_t run;
+    struct {
+        pid_t pid; /* 0: free */
+        uint32_t run;
+    } processes[SANDBOX_PROCESSES_MAX]; /* what was started and lives */
     char message[MESSAGE_MAX];
     struct message_process process;
 };
@@ -74,9 +76,9 @@ static _Noreturn void fail(struct init *init, const struct fault *fault)
     _exit(1);
 }
 
-static void send_exit(struct init *init, const struct message_exit *exit)
+static void send_exit(struct init *init, uint32_t run, const struct message_exit *exit)
 {
-    send_message(init, message_encode_exit(0, init->run, exit, init->message), NULL, 0);
+    send_message(init, message_encode_exit(0, run, exit, init->message), NULL, 0);
 }
 
 /* ---- building ---- */
@@ -263,13 +265,13 @@ static int fit(struct init *init, struct fault *fault)
     return 0;
 }
 
-/* ---- the runtime ---- */
+/* ---- processes ---- */
 
 /*
  * Runs in the child of vfork, on init's memory: makes system calls only and leaves by exec or _exit. Signal handlers
  * there are none. Returns the errno of what failed.
  */
-static int execute(const struct init *init, const struct message_process *process)
+static int execute(const struct init *init, const struct message_process *process, int output)
 {
     struct sched_param batch = {0};
     sigset_t none;
@@ -278,7 +280,7 @@ static int execute(const struct init *init, const struct message_process *proces
     setsid();
     /* A function that wakes takes the CPU from nobody: the daemon that woke it has more to do for others. */
     (void)sched_setscheduler(0, SCHED_BATCH, &batch);
-    if (dup2(init->null, 0) < 0 || dup2(init->output, 1) < 0 || dup2(init->output, 2) < 0)
+    if (dup2(init->null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
         return errno;
     if (chdir(process->cwd) < 0)
         return errno;
@@ -288,13 +290,13 @@ static int execute(const struct init *init, const struct message_process *proces
 }
 
 /* vfork: the page tables are not copied, and whether exec worked is known when it returns. */
-static int spawn(const struct init *init, const struct message_process *process, pid_t *ret_pid)
+static int spawn(const struct init *init, const struct message_process *process, int output, pid_t *ret_pid)
 {
     volatile int error = 0;
     pid_t pid = vfork();
 
     if (pid == 0) {
-        error = execute(init, process);
+        error = execute(init, process, output);
         _exit(127);
     }
     if (pid < 0)
@@ -307,42 +309,59 @@ static int spawn(const struct init *init, const struct message_process *process,
     return error;
 }
 
-static void on_run(struct init *init, uint32_t run, struct message_reader *reader)
+/* The place of a process by its pid (0: the first free one), -1 when there is none. */
+static int find_pid(const struct init *init, pid_t pid)
+{
+    for (int i = 0; i < SANDBOX_PROCESSES_MAX; i++)
+        if (init->processes[i].pid == pid)
+            return i;
+    return -1;
+}
+
+static pid_t find_run(const struct init *init, uint32_t run)
+{
+    for (int i = 0; i < SANDBOX_PROCESSES_MAX; i++)
+        if (init->processes[i].pid && init->processes[i].run == run)
+            return init->processes[i].pid;
+    return 0;
+}
+
+static void on_run(struct init *init, uint32_t run, struct message_reader *reader, const struct message_fds *fds)
 {
     struct message_exit exit = {0};
+    int place = find_pid(init, 0);
     pid_t pid = 0;
 
     if (message_decode_run(reader, &init->process) < 0) {
         exit.exec_errno = EBADMSG;
-    } else if (init->runtime) {
+    } else if (place < 0 || find_run(init, run)) {
         exit.exec_errno = EBUSY;
     } else {
         init->process.envp[init->process.envc] = init->api_variable;
         init->process.envp[init->process.envc + 1] = NULL;
-        exit.exec_errno = spawn(init, &init->process, &pid);
+        exit.exec_errno = spawn(init, &init->process, fds->count ? fds->fds[0] : init->output, &pid);
     }
-    if (exit.exec_errno == EBUSY) {
-        send_message(init, message_encode_exit(0, run, &exit, init->message), NULL, 0);
+    if (exit.exec_errno) {
+        send_exit(init, run, &exit);
         return;
     }
-    init->run = run;
-    init->runtime = pid;
-    if (exit.exec_errno)
-        send_exit(init, &exit);
+    init->processes[place].run = run;
+    init->processes[place].pid = pid;
 }
 
 static void on_child(struct init *init, pid_t pid, int status)
 {
     struct message_exit exit = {0};
+    int place = find_pid(init, pid);
 
-    if (pid != init->runtime)
+    if (place < 0)
         return; /* an orphan */
-    init->runtime = 0;
+    init->processes[place].pid = 0;
     if (WIFSIGNALED(status))
         exit.exit.signal = WTERMSIG(status);
     else
         exit.exit.status = WEXITSTATUS(status);
-    send_exit(init, &exit);
+    send_exit(init, init->processes[place].run, &exit);
 }
 
 static void reap(struct init *init, int flags)
@@ -413,12 +432,13 @@ static void reset(struct init *init)
     send_simple(init, MESSAGE_RESET_DONE);
 }
 
-static void on_signal(const struct init *init, struct message_reader *reader)
+static void on_signal(const struct init *init, uint32_t run, struct message_reader *reader)
 {
     int signal = message_get_i32(reader);
+    pid_t pid = find_run(init, run);
 
-    if (message_close(reader) == 0 && init->runtime)
-        kill(init->runtime, signal);
+    if (message_close(reader) == 0 && pid)
+        kill(pid, signal);
 }
 
 static void on_message(struct init *init)
@@ -430,9 +450,9 @@ static void on_message(struct init *init)
     if (receive(init, &header, &reader, &fds, MSG_DONTWAIT) < 0)
         return;
     if (header.type == MESSAGE_RUN)
-        on_run(init, header.run, &reader);
+        on_run(init, header.run, &reader, &fds);
     else if (header.type == MESSAGE_SIGNAL)
-        on_signal(init, &reader);
+        on_signal(init, header.run, &reader);
     else if (header.type == MESSAGE_RESET)
         reset(init);
     else if (header.type == MESSAGE_KILL_ALL)

@@ -163,14 +163,19 @@ int launcher_fd(const struct launcher *launcher)
 
 /* ---- requests ---- */
 
-static int send_request(struct launcher *launcher, size_t length)
+static int send_with_fds(struct launcher *launcher, size_t length, const int *fds, size_t fd_count)
 {
     int r;
 
     if (launcher->lost)
         return -ECONNRESET;
-    r = message_send(launcher->socket, launcher->message, length, NULL, 0, MSG_DONTWAIT);
+    r = message_send(launcher->socket, launcher->message, length, fds, fd_count, MSG_DONTWAIT);
     return r == -EWOULDBLOCK ? -EAGAIN : r;
+}
+
+static int send_request(struct launcher *launcher, size_t length)
+{
+    return send_with_fds(launcher, length, NULL, 0);
 }
 
 static int send_simple(struct launcher *launcher, enum message_type type, uint64_t id)
@@ -193,14 +198,21 @@ int launcher_run(struct launcher *launcher, uint64_t id, uint32_t run, const str
     size_t length;
     int r = message_encode_run(id, run, process, launcher->message, &length);
 
-    return r < 0 ? r : send_request(launcher, length);
+    return r < 0 ? r : send_with_fds(launcher, length, &process->output_fd, process->output_fd > 0);
 }
 
-int launcher_signal(struct launcher *launcher, uint64_t id, int signal)
+int launcher_signal(struct launcher *launcher, uint64_t id, uint32_t run, int signal)
 {
-    struct message_writer writer = message_begin(launcher->message, sizeof(launcher->message), MESSAGE_SIGNAL, id, 0);
+    struct message_writer writer = message_begin(launcher->message, sizeof(launcher->message), MESSAGE_SIGNAL, id, run);
 
     message_put_i32(&writer, signal);
+    return send_request(launcher, writer.length);
+}
+
+int launcher_socket(struct launcher *launcher, uint64_t id, uint32_t tag)
+{
+    struct message_writer writer = message_begin(launcher->message, sizeof(launcher->message), MESSAGE_SOCKET, id, tag);
+
     return send_request(launcher, writer.length);
 }
 
@@ -291,6 +303,9 @@ static int on_message(struct launcher *launcher, size_t length, struct message_f
         return r;
     case MESSAGE_RESET_DONE:
         launcher->events.on_reset(header.id, launcher->context);
+        return 0;
+    case MESSAGE_SOCKET:
+        launcher->events.on_socket(header.id, header.run, message_fds_take(fds, 0), launcher->context);
         return 0;
     case MESSAGE_GONE:
         launcher->events.on_gone(header.id, launcher->context);

@@ -4,8 +4,9 @@
  * pair; descriptors travel as SCM_RIGHTS. It parses nothing that comes from the network.
  *
  * A sandbox is a group of processes under a small init (pid 1 of its own pid namespace) with its own root, /tmp, cgroup
- * and network slot. Inside it one runtime process group can be started, killed and started again ("reset": memory gone,
- * /tmp kept); the sandbox as a whole is made once and killed once.
+ * and network slot. Inside it a few processes, each with its group (a runtime and its extensions), can be started,
+ * signalled, killed and started again ("reset": memory gone, /tmp kept); the sandbox as a whole is made once and killed
+ * once.
  *
  * If the daemon dies, the launcher sees its end of the socket close, kills every sandbox, removes what it made in the
  * cgroup trees and exits. If the launcher dies, the kernel kills every sandbox (parent-death signal on its init) and
@@ -48,7 +49,11 @@ struct sandbox_process {
     const char *const *argv; /* argv[0] is the path of the program; NULL-terminated */
     const char *const *envp; /* NULL-terminated; AWS_LAMBDA_RUNTIME_API is added by the launcher */
     const char *cwd;         /* "/var/task" */
+    int output_fd; /* write end of a pipe for stdout and stderr, borrowed for the call; 0: the sandbox's own */
 };
+
+/* Processes of one sandbox that launcher_run may have started and that live at the same time. */
+enum { SANDBOX_PROCESSES_MAX = 12 };
 
 /* How a process ended. */
 struct sandbox_exit {
@@ -75,7 +80,7 @@ struct launcher_events {
      */
     void (*on_create_failed)(uint64_t id, const struct fault *fault, void *context);
     /*
-     * The process started by launcher_run could not be executed (`exec_errno` > 0: ENOENT, EACCES, ENOEXEC ...) or has
+     * A process started by launcher_run could not be executed (`exec_errno` > 0: ENOENT, EACCES, ENOEXEC ...) or has
      * ended. Orphans it left may still run until launcher_reset or launcher_kill.
      */
     void (*on_process_exit)(uint64_t id, uint32_t run, int exec_errno, const struct sandbox_exit *exit, void *context);
@@ -84,6 +89,8 @@ struct launcher_events {
     /* After launcher_kill, or because init died: every process is gone, cgroup and slot are free. The id may be used
      * again. */
     void (*on_gone)(uint64_t id, void *context);
+    /* Answer to launcher_socket: the receiver's to close; -1 when there is none to be had. */
+    void (*on_socket)(uint64_t id, uint32_t tag, int fd, void *context);
     /* The launcher died or broke the protocol. Every sandbox is dead or dying. Last event. */
     void (*on_lost)(void *context);
 };
@@ -118,12 +125,16 @@ void launcher_dispatch(struct launcher *launcher);
  */
 int launcher_create(struct launcher *launcher, const struct sandbox_spec *spec) MUST_USE;
 /*
- * Starts a process in the sandbox; `run` numbers the runs of one sandbox and comes back in on_process_exit. May be sent
- * right after launcher_create, without waiting for on_created: requests for one id are carried out in order.
+ * Starts a process in the sandbox, beside those that are there (EBUSY as its exec_errno past SANDBOX_PROCESSES_MAX);
+ * `run` numbers the runs of one sandbox and comes back in on_process_exit. May be sent right after launcher_create,
+ * without waiting for on_created: requests for one id are carried out in order.
  */
 int launcher_run(struct launcher *launcher, uint64_t id, uint32_t run, const struct sandbox_process *process) MUST_USE;
-/* Sends a signal to the process of the last run (SIGTERM at shutdown). */
-int launcher_signal(struct launcher *launcher, uint64_t id, int signal) MUST_USE;
+/* Sends a signal to the process of that run (SIGTERM at shutdown), if it lives. */
+int launcher_signal(struct launcher *launcher, uint64_t id, uint32_t run, int signal) MUST_USE;
+/* Asks for an unconnected, non-blocking TCP socket of the sandbox's own network, to reach what listens inside.
+ * on_socket follows with the same tag unless the sandbox ends before. */
+int launcher_socket(struct launcher *launcher, uint64_t id, uint32_t tag) MUST_USE;
 /* Kills every process in the sandbox but init; /tmp stays. on_reset follows (after on_process_exit). Thaws first. */
 int launcher_reset(struct launcher *launcher, uint64_t id) MUST_USE;
 /* Ends the boost of a sandbox made with cpu_boost: from here on its CPU share follows from memory_mib. No answer. */

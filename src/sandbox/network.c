@@ -124,6 +124,16 @@ int network_listen(const struct network_slot *slot, struct network_listener *ret
     return 0;
 }
 
+int network_socket(int *ret_fd)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return -errno;
+    *ret_fd = fd;
+    return 0;
+}
+
 void network_listener_deinit(struct network_listener *listener)
 {
     if (listener->fd >= 0)

@@ -28,5 +28,7 @@ int network_slot_enter(const struct network_slot *slot) MUST_USE;
 /* A new listening socket in the slot. The caller is inside it. */
 int network_listen(const struct network_slot *slot, struct network_listener *ret_listener,
                    struct fault *fault) MUST_USE;
+/* An unconnected, non-blocking TCP socket in the slot. The caller is inside it. 0 or -errno. */
+int network_socket(int *ret_fd) MUST_USE;
 /* Stops listening in every process that holds the socket, resets what waits to be accepted, closes it. */
 void network_listener_deinit(struct network_listener *listener);

@@ -9,12 +9,15 @@
  */
 #include "sandbox/plan.h"
 
+#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+
+enum { HOSTS_MAX = 64 * 1024 };
 
 #define READ_ONLY_CODE (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
@@ -63,7 +66,6 @@ static const char *const shown[] = {
     "/lib32",
     "/lib64",
     "/libx32",
-    "/etc/hosts",
     "/etc/host.conf",
     "/etc/gai.conf",
     "/etc/resolv.conf",
@@ -134,6 +136,21 @@ static int probe_java(struct plan_host *host)
     return r;
 }
 
+/* The host's names; ours are added in plan_base. */
+static int probe_hosts(struct plan_host *host)
+{
+    CLEANUP(cleanup_close) int fd = open("/etc/hosts", O_RDONLY | O_CLOEXEC);
+    char *text = arena_alloc(&host->strings, HOSTS_MAX + 1);
+    ssize_t n;
+
+    if (!text)
+        return -ENOMEM;
+    n = fd < 0 ? 0 : read(fd, text, HOSTS_MAX);
+    text[MAX(n, 0)] = '\0';
+    host->hosts = text;
+    return 0;
+}
+
 int plan_probe(bool rootless, const char *data_dir, struct plan_host *ret_host)
 {
     int r = 0;
@@ -143,6 +160,8 @@ int plan_probe(bool rootless, const char *data_dir, struct plan_host *ret_host)
         r = probe_entry(ret_host, shown[i]);
     if (r == 0)
         r = probe_java(ret_host);
+    if (r == 0)
+        r = probe_hosts(ret_host);
     if (r < 0)
         plan_host_deinit(ret_host);
     return r;
@@ -206,6 +225,19 @@ static void plan_entry(struct plan *plan, const struct plan_host *host, const st
     }
 }
 
+/* The names that subscribers of the Telemetry API listen at, as documented. They stand for the loopback, where
+ * everything that listens inside can be reached, and come first: nothing of the host's may take their place. */
+static void plan_hosts(struct plan *plan, const char *hosts)
+{
+    const char *text = arena_printf(&plan->strings, "127.0.0.1\tsandbox.localdomain sandbox\n%s",
+                                    hosts && hosts[0] ? hosts : "127.0.0.1\tlocalhost\n::1\tlocalhost\n");
+
+    if (!text)
+        plan->error = -ENOMEM;
+    else
+        add(plan, PLAN_FILE, "/etc/hosts", text, 0);
+}
+
 static void plan_devices(struct plan *plan, bool rootless)
 {
     static const struct {
@@ -237,6 +269,7 @@ int plan_base(const struct plan_host *host, struct plan *ret_plan)
         plan_entry(ret_plan, host, &host->entries[i]);
     add(ret_plan, PLAN_FILE, "/etc/passwd", passwd_text, 0);
     add(ret_plan, PLAN_FILE, "/etc/group", group_text, 0);
+    plan_hosts(ret_plan, host->hosts);
     plan_devices(ret_plan, host->rootless);
     add(ret_plan, PLAN_DROP_BOUNDING, NULL, NULL, 0); /* the launcher executes nothing itself */
     return ret_plan->error;

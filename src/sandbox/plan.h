@@ -75,6 +75,7 @@ struct plan_host {
     const char *data_dir; /* hidden when it lies below a directory that is shown */
     struct plan_entry entries[PLAN_ENTRIES_MAX];
     size_t entry_count;
+    const char *hosts; /* content of /etc/hosts; NULL: none */
     struct arena strings;
 };
 

@@ -36,7 +36,7 @@ static const struct plan_entry debian[] = {
     {"/usr", PLAN_ENTRY_DIRECTORY, NULL},
     {"/bin", PLAN_ENTRY_SYMLINK, "usr/bin"},
     {"/lib64", PLAN_ENTRY_SYMLINK, "usr/lib64"},
-    {"/etc/hosts", PLAN_ENTRY_FILE, NULL},
+    {"/etc/services", PLAN_ENTRY_FILE, NULL},
     {"/etc/resolv.conf", PLAN_ENTRY_SYMLINK, "../run/systemd/resolve/stub-resolv.conf"},
     {"/etc/localtime", PLAN_ENTRY_SYMLINK, "/usr/share/zoneinfo/Etc/UTC"},
     {"/etc/ssl/certs", PLAN_ENTRY_DIRECTORY, NULL},
@@ -68,7 +68,24 @@ static void test_base_keeps_links_into_usr_and_copies_the_rest(void **state)
     assert_string_equal(find(&plan, PLAN_SYMLINK, "/etc/localtime")->source, "/usr/share/zoneinfo/Etc/UTC");
     assert_null(find(&plan, PLAN_SYMLINK, "/etc/resolv.conf"));
     assert_true(find(&plan, PLAN_COPY, "/etc/resolv.conf")->optional);
-    assert_non_null(find(&plan, PLAN_COPY, "/etc/hosts"));
+    assert_non_null(find(&plan, PLAN_COPY, "/etc/services"));
+    plan_deinit(&plan);
+}
+
+static void test_base_adds_the_sandboxs_names_to_the_hosts(void **state)
+{
+    struct plan_host host = host_of(debian, ARRAY_SIZE(debian));
+    struct plan plan;
+
+    (void)state;
+    host.hosts = "127.0.0.1 localhost\n10.0.0.1 printer\n";
+    assert_int_equal(plan_base(&host, &plan), 0);
+    assert_string_equal(find(&plan, PLAN_FILE, "/etc/hosts")->source,
+                        "127.0.0.1\tsandbox.localdomain sandbox\n127.0.0.1 localhost\n10.0.0.1 printer\n");
+    plan_deinit(&plan);
+    host.hosts = "";
+    assert_int_equal(plan_base(&host, &plan), 0);
+    assert_non_null(strstr(find(&plan, PLAN_FILE, "/etc/hosts")->source, "127.0.0.1\tlocalhost\n"));
     plan_deinit(&plan);
 }
 
@@ -283,6 +300,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_base_binds_directories_read_only),
         cmocka_unit_test(test_base_keeps_links_into_usr_and_copies_the_rest),
+        cmocka_unit_test(test_base_adds_the_sandboxs_names_to_the_hosts),
         cmocka_unit_test(test_base_ends_with_an_empty_bounding_set),
         cmocka_unit_test(test_base_binds_lib_of_hosts_without_merged_usr),
         cmocka_unit_test(test_base_shows_nothing_else_of_the_host),

@@ -16,13 +16,15 @@ enum {
 };
 
 enum message_type {
-    /* daemon to launcher; RUN, SIGNAL and RESET go on to the init unchanged */
+    /* daemon to launcher; RUN (with or without a descriptor for its output), SIGNAL and RESET go on to the init
+     * unchanged */
     MESSAGE_CREATE = 1,
     MESSAGE_RUN,
     MESSAGE_SIGNAL,
     MESSAGE_RESET,
     MESSAGE_LIMIT_CPU,
     MESSAGE_KILL,
+    MESSAGE_SOCKET, /* answered by the same */
     /* launcher to init */
     MESSAGE_FIT,
     MESSAGE_KILL_ALL,
@@ -40,7 +42,7 @@ enum message_type {
 
 struct message_header {
     uint32_t type;
-    uint32_t run; /* RUN, EXIT */
+    uint32_t run; /* RUN, SIGNAL, EXIT; the tag of SOCKET */
     uint64_t id;
 };
 

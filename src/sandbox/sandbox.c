@@ -260,10 +260,15 @@ static int add_layers(struct fit_fds *fds, const struct sandbox_spec *spec, stru
     return r;
 }
 
-/* Owned by the sandbox's user, so that /dev/stdout can be opened again by its name. */
-static int make_output(const struct sandbox_host *host, struct sandbox *sandbox, struct fit_fds *fds)
+int sandbox_own_pipe(const struct sandbox_host *host, const struct sandbox *sandbox, int fd)
 {
     struct plan_identity identity = identity_of(host, sandbox);
+
+    return fchown(fd, identity.uid, identity.gid) < 0 ? -errno : 0;
+}
+
+static int make_output(const struct sandbox_host *host, struct sandbox *sandbox, struct fit_fds *fds)
+{
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC) < 0)
@@ -272,7 +277,7 @@ static int make_output(const struct sandbox_host *host, struct sandbox *sandbox,
     fds->fds[fds->count++] = ends[1];
     if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
         return -errno;
-    return fchown(ends[1], identity.uid, identity.gid) < 0 ? -errno : 0;
+    return sandbox_own_pipe(host, sandbox, ends[1]);
 }
 
 static int collect_fds(struct sandbox_host *host, struct sandbox *sandbox, const struct sandbox_spec *spec,
@@ -325,6 +330,13 @@ int sandbox_fit(struct sandbox_host *host, struct sandbox *sandbox, const struct
         .cpu_unlimited = spec->cpu_boost,
     };
     return cgroup_apply(&host->cgroups, sandbox->name, &sandbox->limits, fault);
+}
+
+int sandbox_socket(const struct sandbox *sandbox, int *ret_fd)
+{
+    int r = network_slot_enter(&sandbox->slot->network);
+
+    return r < 0 ? r : network_socket(ret_fd);
 }
 
 /* ---- end ---- */

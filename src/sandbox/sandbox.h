@@ -69,6 +69,11 @@ int sandbox_start(struct sandbox_host *host, struct sandbox *sandbox, struct fau
 /* Tells init which function it serves, and sets the limits. Init answers when it is done. */
 int sandbox_fit(struct sandbox_host *host, struct sandbox *sandbox, const struct sandbox_spec *spec,
                 struct fault *fault) MUST_USE;
+/* Gives the write end of a pipe to the sandbox's user, so that /dev/stdout can be opened again by its name. 0 or
+ * -errno. */
+int sandbox_own_pipe(const struct sandbox_host *host, const struct sandbox *sandbox, int fd) MUST_USE;
+/* A socket of its network, see launcher_socket. Leaves the caller in its network namespace. 0 or -errno. */
+int sandbox_socket(const struct sandbox *sandbox, int *ret_fd) MUST_USE;
 /* The uid of its processes inside its user namespace (the same outside, unless rootless). */
 uid_t sandbox_uid(const struct sandbox_host *host, const struct sandbox *sandbox);
 /* Lets a frozen one run, so that init can do what it is asked. */

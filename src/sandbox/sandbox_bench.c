@@ -168,7 +168,12 @@ static void measure_rate(struct bench *bench, unsigned count, unsigned concurren
 
 int main(int argc, char **argv)
 {
-    struct launcher_events events = {on_created, on_create_failed, on_process_exit, on_reset, on_gone, on_lost};
+    const struct launcher_events events = {.on_created = on_created,
+                                           .on_create_failed = on_create_failed,
+                                           .on_process_exit = on_process_exit,
+                                           .on_reset = on_reset,
+                                           .on_gone = on_gone,
+                                           .on_lost = on_lost};
     char instance[32];
     struct launcher_config config = {.instance = instance, .data_dir = "/nonexistent", .slots = 16};
     unsigned rounds = argc > 3 ? (unsigned)atoi(argv[3]) : 200;

@@ -292,6 +292,24 @@ static int do_connect(char **argv)
     return 0;
 }
 
+/* Takes one connection on that port of the loopback and answers with what it was sent. */
+static int do_listen(char **argv)
+{
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[0])), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    char text[64];
+    ssize_t n;
+
+    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 1) < 0)
+        return errno;
+    printf("ready");
+    fflush(stdout);
+    fd = accept(fd, NULL, NULL);
+    n = read(fd, text, sizeof(text));
+    return n < 0 ? errno : status_of(write(fd, text, (size_t)n));
+}
+
 static int do_print_env(char **argv)
 {
     const char *value = getenv(argv[0]);
@@ -370,6 +388,7 @@ static const struct {
     {"tick", do_tick, 0},
     {"sleep", do_sleep, 0},
     {"connect", do_connect, 2},
+    {"listen", do_listen, 1},
     {"env", do_print_env, 1},
     {"reopen-stdout", do_reopen_stdout, 1},
     {"leave-shared", do_leave_shared, 0},

@@ -33,6 +33,9 @@ struct box {
     int exec_errno;
     uint32_t run;
     struct sandbox_exit exit;
+    bool has_socket;
+    int socket;
+    uint32_t socket_tag;
     char output[16384];
     size_t output_length;
 };
@@ -92,8 +95,24 @@ static void on_lost(void *context)
     ((struct fixture *)context)->lost = true;
 }
 
-static const struct launcher_events events = {on_created, on_create_failed, on_process_exit,
-                                              on_reset,   on_gone,          on_lost};
+static void on_socket(uint64_t id, uint32_t tag, int fd, void *context)
+{
+    struct box *box = &((struct fixture *)context)->boxes[id];
+
+    box->has_socket = true;
+    box->socket_tag = tag;
+    box->socket = fd;
+}
+
+static const struct launcher_events events = {
+    .on_created = on_created,
+    .on_create_failed = on_create_failed,
+    .on_process_exit = on_process_exit,
+    .on_reset = on_reset,
+    .on_gone = on_gone,
+    .on_socket = on_socket,
+    .on_lost = on_lost,
+};
 
 /* One turn of the loop a daemon would have. */
 static void turn(struct fixture *fixture, int timeout_ms)
@@ -663,17 +682,108 @@ static void test_exec_errors_are_reported(void **state)
     assert_int_equal(TRY(fixture, box, "exit", "0"), 0);
 }
 
-static void test_a_second_process_beside_the_first_is_busy(void **state)
+static void test_processes_live_beside_each_other(void **state)
 {
     struct fixture *fixture = *state;
     struct box *box = create(fixture, 1);
 
     RUN(fixture, box, "sleep");
-    wait_output(fixture, box, strlen("ready"));
+    RUN(fixture, box, "sleep");
+    wait_output(fixture, box, 2 * strlen("ready"));
+    RUN(fixture, box, "exit", "3");
+    wait_for(fixture, &box->exited, "exit of the third");
+    assert_int_equal(box->run, 3);
+    assert_int_equal(box->exit.status, 3);
+    box->exited = false;
+    assert_int_equal(launcher_signal(fixture->launcher, 1, 1, SIGTERM), 0);
+    wait_for(fixture, &box->exited, "exit of the first");
+    assert_int_equal(box->run, 1);
+    assert_int_equal(box->exit.signal, SIGTERM);
+    box->exited = false;
+    reset_box(fixture, box);
+    assert_true(box->exited);
+    assert_int_equal(box->run, 2);
+    assert_int_equal(box->exit.signal, SIGKILL);
+}
+
+static void test_too_many_processes_are_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    struct box *box = create(fixture, 1);
+
+    for (int i = 0; i < SANDBOX_PROCESSES_MAX; i++)
+        RUN(fixture, box, "sleep");
+    wait_output(fixture, box, SANDBOX_PROCESSES_MAX * strlen("ready"));
     RUN(fixture, box, "exit", "0");
     wait_for(fixture, &box->exited, "refusal");
     assert_int_equal(box->exec_errno, EBUSY);
-    assert_int_equal(box->run, 2);
+    assert_int_equal(box->run, SANDBOX_PROCESSES_MAX + 1);
+    box->exited = false;
+    assert_int_equal(launcher_signal(fixture->launcher, 1, 5, SIGKILL), 0);
+    wait_for(fixture, &box->exited, "exit");
+    box->run = SANDBOX_PROCESSES_MAX + 1;
+    assert_int_equal(TRY(fixture, box, "exit", "4"), 4); /* its place is free again */
+}
+
+static void test_a_process_may_write_into_a_pipe_of_its_own(void **state)
+{
+    const char *const argv[] = {"/var/task/probe", "reopen-stdout", "apart", NULL}, *const envp[] = {NULL};
+    struct fixture *fixture = *state;
+    struct box *box = create(fixture, 1);
+    char text[16] = "";
+    int ends[2];
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    const struct sandbox_process process = {.argv = argv, .envp = envp, .cwd = "/", .output_fd = ends[1]};
+    assert_int_equal(launcher_run(fixture->launcher, 1, ++box->run, &process), 0);
+    close(ends[1]);
+    assert_int_equal(finish(fixture, box), 0);
+    assert_int_equal(box->output_length, 0);
+    assert_int_equal(read(ends[0], text, sizeof(text) - 1), strlen("apart"));
+    assert_string_equal(text, "apart");
+    assert_int_equal(read(ends[0], text, sizeof(text)), 0); /* nobody holds it any more */
+    close(ends[0]);
+}
+
+/* Asks for a socket and connects it to the loopback inside; the errno that comes of it. */
+static int connect_inside(struct fixture *fixture, struct box *box, uint16_t port)
+{
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct pollfd ready = {.events = POLLOUT};
+    int error = 0;
+    socklen_t length = sizeof(error);
+
+    assert_int_equal(launcher_socket(fixture->launcher, id_of(fixture, box), 77), 0);
+    wait_for(fixture, &box->has_socket, "socket");
+    assert_int_equal(box->socket_tag, 77);
+    ready.fd = box->socket;
+    if (connect(box->socket, (struct sockaddr *)&address, sizeof(address)) < 0)
+        assert_int_equal(errno, EINPROGRESS);
+    assert_int_equal(poll(&ready, 1, WAIT_MS), 1);
+    assert_int_equal(getsockopt(box->socket, SOL_SOCKET, SO_ERROR, &error, &length), 0);
+    return error;
+}
+
+static void test_a_socket_reaches_what_listens_inside(void **state)
+{
+    struct fixture *fixture = *state;
+    struct box *other = create(fixture, 1), *box = create(fixture, 2);
+    struct pollfd ready = {.events = POLLIN};
+    char text[8] = "";
+
+    RUN(fixture, box, "listen", "18181");
+    wait_output(fixture, box, strlen("ready"));
+    assert_int_equal(connect_inside(fixture, other, 18181), ECONNREFUSED);
+    assert_int_equal(connect_inside(fixture, box, 18181), 0);
+    assert_int_equal(write(box->socket, "ping", 4), 4);
+    ready.fd = box->socket;
+    assert_int_equal(poll(&ready, 1, WAIT_MS), 1);
+    assert_int_equal(read(box->socket, text, sizeof(text) - 1), 4);
+    assert_string_equal(text, "ping");
+    close(other->socket);
+    close(box->socket);
+    assert_int_equal(finish(fixture, box), 0);
 }
 
 static void test_signals_reach_the_process(void **state)
@@ -683,7 +793,7 @@ static void test_signals_reach_the_process(void **state)
 
     RUN(fixture, box, "sleep");
     wait_output(fixture, box, strlen("ready"));
-    assert_int_equal(launcher_signal(fixture->launcher, 1, SIGTERM), 0);
+    assert_int_equal(launcher_signal(fixture->launcher, 1, 1, SIGTERM), 0);
     wait_for(fixture, &box->exited, "exit");
     assert_int_equal(box->exit.signal, SIGTERM);
     assert_false(box->exit.out_of_memory);
@@ -1462,7 +1572,10 @@ int main(int argc, char **argv)
         SANDBOX(test_an_id_in_use_is_refused),
         SANDBOX(test_a_daemon_out_of_descriptors_hears_of_it),
         SANDBOX(test_exec_errors_are_reported),
-        SANDBOX(test_a_second_process_beside_the_first_is_busy),
+        SANDBOX(test_processes_live_beside_each_other),
+        SANDBOX(test_too_many_processes_are_refused),
+        SANDBOX(test_a_process_may_write_into_a_pipe_of_its_own),
+        SANDBOX(test_a_socket_reaches_what_listens_inside),
         SANDBOX(test_signals_reach_the_process),
         SANDBOX(test_processes_are_limited),
         SANDBOX(test_files_are_limited),

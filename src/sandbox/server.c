@@ -314,10 +314,27 @@ static void create(struct server *server, const struct sandbox_spec *spec)
 /* ---- from the daemon ---- */
 
 /* A full socket means that init does not read: it is broken, or was flooded while frozen. */
-static void forward(struct server *server, struct sandbox *sandbox, size_t length)
+static void forward(struct server *server, struct sandbox *sandbox, size_t length, const struct message_fds *fds)
 {
-    if (message_send(sandbox->socket, server->message, length, NULL, 0, MSG_DONTWAIT) < 0)
+    size_t count = fds ? MIN(fds->count, (size_t)1) : 0;
+
+    if (count && sandbox_own_pipe(&server->host, sandbox, fds->fds[0]) < 0) {
         end_sandbox(server, sandbox);
+        return;
+    }
+    if (message_send(sandbox->socket, server->message, length, count ? fds->fds : NULL, count, MSG_DONTWAIT) < 0)
+        end_sandbox(server, sandbox);
+}
+
+/* Without a descriptor the answer says that there is none to be had. */
+static void open_socket(struct server *server, const struct sandbox *sandbox, uint32_t tag)
+{
+    struct message_writer writer =
+        message_begin(server->reply, sizeof(server->reply), MESSAGE_SOCKET, sandbox->id, tag);
+    int fd = -1;
+    int r = sandbox_socket(sandbox, &fd);
+
+    send_to_daemon(server, writer.length, &fd, r == 0);
 }
 
 static void apply_cpu_limit(struct server *server, struct sandbox *sandbox)
@@ -329,7 +346,7 @@ static void apply_cpu_limit(struct server *server, struct sandbox *sandbox)
 }
 
 static void on_request(struct server *server, const struct message_header *header, struct message_reader *reader,
-                       size_t length)
+                       size_t length, const struct message_fds *fds)
 {
     struct sandbox *sandbox = find(server, header->id);
     struct sandbox_spec spec;
@@ -346,15 +363,18 @@ static void on_request(struct server *server, const struct message_header *heade
         sandbox->out_of_memory = false;
         if (sandbox->state == SANDBOX_LIVE) /* before, it has not run anything that could be killed */
             sandbox->oom_kills = memory_oom_kills(&server->host.cgroups, sandbox->name);
-        forward(server, sandbox, length);
+        forward(server, sandbox, length, fds);
         break;
     case MESSAGE_RESET:
         lift_cpu_limit(server, sandbox);
         sandbox_thaw(&server->host, sandbox);
-        forward(server, sandbox, length);
+        forward(server, sandbox, length, NULL);
         break;
     case MESSAGE_SIGNAL:
-        forward(server, sandbox, length);
+        forward(server, sandbox, length, NULL);
+        break;
+    case MESSAGE_SOCKET:
+        open_socket(server, sandbox, header->run);
         break;
     case MESSAGE_LIMIT_CPU:
         sandbox->limits.cpu_unlimited = false;
@@ -394,7 +414,7 @@ static void on_daemon(struct server *server)
             return;
         }
         if (r == 0 && message_open(server->message, length, &header, &reader) == 0)
-            on_request(server, &header, &reader, length);
+            on_request(server, &header, &reader, length, &fds);
         /* Environment variables of one function must not be in the memory of the next one's init. */
         explicit_bzero(server->message, length);
     }

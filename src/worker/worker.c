@@ -154,6 +154,15 @@ static void on_reset(uint64_t id, void *context)
         environment_on_reset(environment);
 }
 
+/* Asked for by nobody yet. */
+static void on_socket(uint64_t id, uint32_t tag, int fd, void *context)
+{
+    (void)id;
+    (void)tag;
+    (void)context;
+    cleanup_close(&fd);
+}
+
 static void on_gone(uint64_t id, void *context)
 {
     struct environment *environment = find(context, id);
@@ -181,6 +190,7 @@ static const struct launcher_events launcher_events = {
     .on_create_failed = on_create_failed,
     .on_process_exit = on_process_exit,
     .on_reset = on_reset,
+    .on_socket = on_socket,
     .on_gone = on_gone,
     .on_lost = on_lost,
 };
@@ -336,6 +346,7 @@ static const struct launcher_events late_events = {
     .on_create_failed = late_fault,
     .on_process_exit = late_exit,
     .on_reset = late_id,
+    .on_socket = on_socket,
     .on_gone = late_id,
     .on_lost = late_lost,
 };

@@ -16,16 +16,22 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-enum event_kind { EVENT_CREATED, EVENT_CREATE_FAILED, EVENT_EXIT, EVENT_RESET, EVENT_GONE, EVENT_LOST };
+enum event_kind { EVENT_CREATED, EVENT_CREATE_FAILED, EVENT_EXIT, EVENT_RESET, EVENT_SOCKET, EVENT_GONE, EVENT_LOST };
 
 struct event {
     struct list_link link;
     enum event_kind kind;
     uint64_t id;
-    uint32_t run;
+    uint32_t run; /* the tag of EVENT_SOCKET */
     int exec_errno;
     struct sandbox_exit exit;
     struct sandbox_created created;
+};
+
+struct process {
+    uint32_t run;
+    pid_t pid; /* 0: free */
+    int pidfd;
 };
 
 struct sandbox {
@@ -35,9 +41,8 @@ struct sandbox {
     char api_address[32];
     int output_fd; /* write end */
     int freeze_fd; /* ours of the same memory file */
-    uint32_t run;
-    pid_t pid;
-    int pidfd;
+    char layer_dirs[SANDBOX_LAYERS_MAX][4096];
+    struct process processes[SANDBOX_PROCESSES_MAX];
 };
 
 struct launcher {
@@ -137,7 +142,8 @@ int launcher_create(struct launcher *launcher, const struct sandbox_spec *spec)
     }
     sandbox = calloc(1, sizeof(*sandbox));
     sandbox->id = spec->id;
-    sandbox->pidfd = -1;
+    for (size_t i = 0; i < SANDBOX_LAYERS_MAX && spec->layer_dirs[i]; i++)
+        snprintf(sandbox->layer_dirs[i], sizeof(sandbox->layer_dirs[i]), "%s", spec->layer_dirs[i]);
     snprintf(sandbox->task_dir, sizeof(sandbox->task_dir), "%s", spec->task_dir);
     event = add_event(launcher, EVENT_CREATED, spec->id);
     event->created.api_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -158,9 +164,28 @@ int launcher_create(struct launcher *launcher, const struct sandbox_spec *spec)
     return 0;
 }
 
+/* /var/task and /opt stand for directories of the host: the last layer that has the file wins. */
+static int find_program(const struct sandbox *sandbox, const char *program, struct buffer *path)
+{
+    if (strncmp(program, "/var/task/", 10) == 0)
+        return buffer_printf(path, "%s/%s", sandbox->task_dir, program + 10);
+    for (int i = SANDBOX_LAYERS_MAX - 1; i >= 0 && strncmp(program, "/opt/", 5) == 0; i--) {
+        path->length = 0;
+        if (!sandbox->layer_dirs[i][0])
+            continue;
+        if (buffer_printf(path, "%s/%s", sandbox->layer_dirs[i], program + 5) < 0)
+            return -ENOMEM;
+        if (access(buffer_terminate(path), F_OK) == 0)
+            return 0;
+    }
+    path->length = 0;
+    return buffer_append_span(path, span_from(program));
+}
+
 static void exec_child(struct sandbox *sandbox, const struct sandbox_process *process, int error_fd)
 {
     CLEANUP(buffer_deinit) struct buffer path = BUFFER_INIT;
+    int output = process->output_fd > 0 ? process->output_fd : sandbox->output_fd;
     char variable[64];
     const char **variables;
     size_t count = 0;
@@ -168,20 +193,16 @@ static void exec_child(struct sandbox *sandbox, const struct sandbox_process *pr
 
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    dup2(sandbox->output_fd, STDOUT_FILENO);
-    dup2(sandbox->output_fd, STDERR_FILENO);
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
     while (process->envp[count])
         count++;
     variables = calloc(count + 2, sizeof(*variables));
     memcpy(variables, process->envp, count * sizeof(*variables));
     snprintf(variable, sizeof(variable), "AWS_LAMBDA_RUNTIME_API=%s", sandbox->api_address);
     variables[count] = variable;
-    if (strncmp(process->argv[0], "/var/task/", 10) == 0) {
-        if (buffer_printf(&path, "%s/%s", sandbox->task_dir, process->argv[0] + 10) < 0)
-            _exit(1);
-    } else if (buffer_append(&path, process->argv[0], strlen(process->argv[0])) < 0) {
+    if (find_program(sandbox, process->argv[0], &path) < 0)
         _exit(1);
-    }
     if (chdir(sandbox->task_dir) == 0)
         execve(buffer_terminate(&path), (char *const *)process->argv, (char *const *)variables);
     error = errno;
@@ -190,10 +211,27 @@ static void exec_child(struct sandbox *sandbox, const struct sandbox_process *pr
     _exit(1);
 }
 
+static struct process *find_run(struct sandbox *sandbox, uint32_t run)
+{
+    for (size_t i = 0; i < SANDBOX_PROCESSES_MAX; i++)
+        if (sandbox->processes[i].pid > 0 && sandbox->processes[i].run == run)
+            return &sandbox->processes[i];
+    return NULL;
+}
+
+static struct process *find_free(struct sandbox *sandbox)
+{
+    for (size_t i = 0; i < SANDBOX_PROCESSES_MAX; i++)
+        if (sandbox->processes[i].pid == 0)
+            return &sandbox->processes[i];
+    abort(); /* the worker keeps to the limit */
+}
+
 int launcher_run(struct launcher *launcher, uint64_t id, uint32_t run, const struct sandbox_process *process)
 {
     struct sandbox *sandbox = find(launcher, id);
     struct epoll_event ready = {.events = EPOLLIN};
+    struct process *made;
     int ends[2];
     int error = 0;
     pid_t pid;
@@ -219,25 +257,38 @@ int launcher_run(struct launcher *launcher, uint64_t id, uint32_t run, const str
         event->exec_errno = error;
         return 0;
     }
-    sandbox->run = run;
-    sandbox->pid = pid;
-    sandbox->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    must(sandbox->pidfd >= 0);
-    epoll_ctl(launcher->epoll_fd, EPOLL_CTL_ADD, sandbox->pidfd, &ready);
+    made = find_free(sandbox);
+    made->run = run;
+    made->pid = pid;
+    made->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    must(made->pidfd >= 0);
+    epoll_ctl(launcher->epoll_fd, EPOLL_CTL_ADD, made->pidfd, &ready);
     return 0;
 }
 
-static void note_exit(struct launcher *launcher, struct sandbox *sandbox, int status)
+static void note_exit(struct launcher *launcher, struct sandbox *sandbox, struct process *process, int status)
 {
     struct event *event = add_event(launcher, EVENT_EXIT, sandbox->id);
 
-    event->run = sandbox->run;
+    event->run = process->run;
     if (WIFSIGNALED(status))
         event->exit.signal = WTERMSIG(status);
     else
         event->exit.status = WEXITSTATUS(status);
-    close(TAKE_FD(sandbox->pidfd));
-    sandbox->pid = 0;
+    close(TAKE_FD(process->pidfd));
+    process->pid = 0;
+}
+
+/* Tells of every process that has ended; with `wait` each is waited for. */
+static void reap(struct launcher *launcher, struct sandbox *sandbox, bool wait)
+{
+    for (size_t i = 0; i < SANDBOX_PROCESSES_MAX; i++) {
+        struct process *process = &sandbox->processes[i];
+        int status;
+
+        if (process->pid > 0 && waitpid(process->pid, &status, wait ? 0 : WNOHANG) == process->pid)
+            note_exit(launcher, sandbox, process, status);
+    }
 }
 
 /* Children of ours that carry this sandbox's address in their environment: the runtime and what it left behind. */
@@ -247,7 +298,6 @@ static void kill_processes(struct launcher *launcher, struct sandbox *sandbox)
     struct dirent *entry;
     char needle[64];
     static char text[65536];
-    int status;
 
     snprintf(needle, sizeof(needle), "AWS_LAMBDA_RUNTIME_API=%s", sandbox->api_address);
     while ((entry = readdir(proc))) {
@@ -266,8 +316,7 @@ static void kill_processes(struct launcher *launcher, struct sandbox *sandbox)
             kill(atoi(entry->d_name), SIGKILL);
     }
     closedir(proc);
-    if (sandbox->pid > 0 && waitpid(sandbox->pid, &status, 0) == sandbox->pid)
-        note_exit(launcher, sandbox, status);
+    reap(launcher, sandbox, true);
 }
 
 int launcher_reset(struct launcher *launcher, uint64_t id)
@@ -289,19 +338,35 @@ int launcher_limit_cpu(struct launcher *launcher, uint64_t id)
     return refuses(launcher) ? -EAGAIN : 0;
 }
 
-int launcher_signal(struct launcher *launcher, uint64_t id, int signal)
+int launcher_signal(struct launcher *launcher, uint64_t id, uint32_t run, int signal)
 {
     struct sandbox *sandbox = find(launcher, id);
+    struct process *process = sandbox ? find_run(sandbox, run) : NULL;
 
-    if (sandbox && sandbox->pid > 0)
-        kill(sandbox->pid, signal);
+    if (refuses(launcher))
+        return -EAGAIN;
+    if (process)
+        kill(process->pid, signal);
+    return 0;
+}
+
+int launcher_socket(struct launcher *launcher, uint64_t id, uint32_t tag)
+{
+    struct event *event;
+
+    if (refuses(launcher))
+        return -EAGAIN;
+    if (!find(launcher, id))
+        return 0;
+    event = add_event(launcher, EVENT_SOCKET, id);
+    event->run = tag;
+    event->created.api_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     return 0;
 }
 
 static void free_sandbox(struct sandbox *sandbox)
 {
     list_remove(&sandbox->link);
-    cleanup_close(&sandbox->pidfd);
     close(sandbox->output_fd);
     close(sandbox->freeze_fd);
     free(sandbox);
@@ -356,6 +421,9 @@ static void call(struct launcher *launcher, struct event *event)
     case EVENT_RESET:
         launcher->events->on_reset(event->id, launcher->context);
         break;
+    case EVENT_SOCKET:
+        launcher->events->on_socket(event->id, event->run, event->created.api_fd, launcher->context);
+        break;
     case EVENT_GONE:
         launcher->events->on_gone(event->id, launcher->context);
         break;
@@ -373,11 +441,7 @@ void launcher_dispatch(struct launcher *launcher)
     if (read(launcher->event_fd, &count, sizeof(count)) < 0)
         count = 0;
     LIST_FOREACH (link, &launcher->sandboxes) {
-        struct sandbox *sandbox = CONTAINER_OF(link, struct sandbox, link);
-        int status;
-
-        if (sandbox->pid > 0 && waitpid(sandbox->pid, &status, WNOHANG) == sandbox->pid)
-            note_exit(launcher, sandbox, status);
+        reap(launcher, CONTAINER_OF(link, struct sandbox, link), false);
     }
     while ((first = list_first(&launcher->queue))) {
         struct event *event = CONTAINER_OF(first, struct event, link);
