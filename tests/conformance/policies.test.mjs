@@ -53,6 +53,8 @@ test('another account invokes only what it was let into', async () => {
   await send('AddPermission', { FunctionName: 'shared', Qualifier: 'live', ...permission })
   assert.equal((await invoke(other, `${ARN}:live`)).payload, `${ARN}:live`)
   assert.equal((await invoke(other, ARN, {}, { Qualifier: 'live' })).payload, `${ARN}:live`)
+  assert.deepEqual(await refusal(invoke(other, `${ARN}:live`, {}, { LogType: 'Tail' })),
+    [403, 'AccessDeniedException', 'Cross-account log access is not allowed'])
   // Neither the version behind the alias nor the function itself.
   assert.deepEqual(await refusal(invoke(other, `${ARN}:1`)), denied(`${ARN}:1`))
   assert.deepEqual(await refusal(invoke(other, ARN)), denied(ARN))

@@ -121,8 +121,7 @@ static void validate_function(struct call *call, struct function_name *ret_name)
 static int take_function(struct call *call, const struct function_name *name)
 {
     const struct operation *operation = call->operation;
-    /* Without a catalog no policy is asked: a mapping is for functions of its own account. */
-    const struct name_caller caller = {NULL, operation->account, operation->region, operation->route->name};
+    const struct name_caller caller = {call->catalog, operation->account, operation->region, operation->route->name};
 
     call->function_name = name->name;
     call->qualifier = name->qualifier;

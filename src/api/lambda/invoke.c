@@ -91,6 +91,9 @@ static int check_name(const struct lambda_invoke_request *request, struct invoke
 
     if (r == 0 && !parameters->name.account.length)
         parameters->name.account = request->account;
+    if (r == 0 && !span_equal(parameters->name.account, request->account) &&
+        span_equal(parameters->log_type, SPAN("Tail")))
+        r = aws_error_set(error, AWS_ERROR_ACCESS_DENIED, "Cross-account log access is not allowed");
     return r ? r
              : names_join_qualifiers(parameters->name.qualifier, parameters->qualifier, &parameters->qualifier, error);
 }

@@ -18,6 +18,39 @@ static int deny(const struct catalog_subject *subject, const struct name_caller 
                          subject->qualifier.length ? ":" : "", SPAN_ARG(subject->qualifier), caller->action);
 }
 
+/*
+ * What a resource policy can permit at all: the list of the developer guide ("Granting Lambda function access to other
+ * accounts").
+ */
+static bool is_open_to_others(const char *action)
+{
+    static const char *const actions[] = {
+        "CreateAlias",
+        "DeleteAlias",
+        "DeleteFunction",
+        "DeleteFunctionConcurrency",
+        "GetAlias",
+        "GetFunction",
+        "GetFunctionConfiguration",
+        "GetPolicy",
+        "InvokeFunction",
+        "ListAliases",
+        "ListTags",
+        "ListVersionsByFunction",
+        "PublishVersion",
+        "PutFunctionConcurrency",
+        "TagResource",
+        "UntagResource",
+        "UpdateAlias",
+        "UpdateFunctionCode",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(actions); i++)
+        if (!strcmp(action, actions[i]))
+            return true;
+    return false;
+}
+
 static int check_account(const struct function_name *name, struct span qualifier, const struct name_caller *caller,
                          struct aws_error *error)
 {
@@ -29,7 +62,7 @@ static int check_account(const struct function_name *name, struct span qualifier
     if (!caller->action)
         return aws_error_set(error, AWS_ERROR_ACCESS_DENIED, "%s", "");
     snprintf(action, sizeof(action), "lambda:%s", caller->action);
-    if (caller->catalog && catalog_permits(caller->catalog, &subject, action, &principal))
+    if (is_open_to_others(caller->action) && catalog_permits(caller->catalog, &subject, action, &principal))
         return 0;
     return deny(&subject, caller, error);
 }
@@ -74,11 +107,7 @@ static int take_name(struct call *call, const struct function_name *name, const 
 {
     const struct operation *operation = call->operation;
     const struct name_caller caller = {call->catalog, operation->account, operation->region, action};
-    struct span asked = SPAN_NONE;
-    int r;
-
-    operation_query(call->operation, SPAN("Qualifier"), &asked); /* also where the operation itself looks at it later */
-    r = names_check_place(name, asked, &caller, &call->error);
+    int r = names_check_place(name, parameter, &caller, &call->error);
 
     if (r == 0 && qualifier == CALL_UNQUALIFIED && name->qualifier.length)
         r = refuse_qualified(call);

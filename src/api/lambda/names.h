@@ -15,14 +15,15 @@ struct catalog;
 
 /* Who asks, and for what. Spans and text are borrowed for the calls below. */
 struct name_caller {
-    const struct catalog *catalog; /* NULL: no policy is asked */
+    const struct catalog *catalog;
     struct span account;
     struct span region;
     const char *action; /* "InvokeFunction"; NULL: what no policy can permit, denied without a word */
 };
 
 /*
- * 404 for a function of another Region; 403 for one of another account, unless its resource policy permits the action.
+ * 404 for a function of another Region; 403 for one of another account, unless the action is one of those that a
+ * resource policy can permit, and the function's does.
  * `qualifier` is the one given beside the name, empty for none. 0 or the class in `error`.
  */
 int names_check_place(const struct function_name *name, struct span qualifier, const struct name_caller *caller,

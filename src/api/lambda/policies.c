@@ -213,10 +213,13 @@ static int refuse(struct call *call, const char *sentence)
 
 static int check_permission(struct call *call)
 {
+    int r;
+
     if (span_equal(call->qualifier, SPAN("$LATEST")))
         return refuse(call, "We currently do not support adding policies for $LATEST.");
-    if (!principal_is_valid(input_string(call->input, "Principal")))
-        return refuse(call, "The provided principal was invalid. Please check the principal and try again.");
+    r = principal_check(input_string(call->input, "Principal"), &call->error);
+    if (r)
+        return r;
     if (input_has(call->input, "FunctionUrlAuthType") &&
         !span_equal(input_string(call->input, "Action"), SPAN("lambda:InvokeFunctionUrl")))
         return refuse(call, "FunctionUrlAuthType is only supported for lambda:InvokeFunctionUrl action");

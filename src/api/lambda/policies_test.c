@@ -173,13 +173,22 @@ static void test_principals_are_services_accounts_and_identities(void **state)
     assert_principal(*state, "amazonaws.com", NULL);
     assert_principal(*state, ".amazonaws.com", NULL);
     assert_principal(*state, "s3..amazonaws.com", NULL);
-    assert_principal(*state, "*.amazonaws.com", NULL);
     assert_principal(*state, "22222222222", NULL);
     assert_principal(*state, "2222222222222", NULL);
     assert_principal(*state, "arn:aws:iam::22222222222:root", NULL);
     assert_principal(*state, "arn:aws:iam::222222222222:group/g", NULL);
     assert_principal(*state, "arn:aws:iam::222222222222:user/", NULL);
     assert_principal(*state, "arn:aws:s3:::b", NULL);
+    assert_principal(*state, "somebody", NULL);
+    assert_refused(add_to(*state, POLICY, permission_with("Principal", json_string("arn:aws:iam:222222222222:role/r"))),
+                   400, "InvalidParameterValueException",
+                   "The provided input'arn:aws:iam:222222222222:role/r'was invalid. Member must satisfy expression: "
+                   "[\\w+=,.@-]* Please check your input and try again.");
+    assert_refused(
+        add_to(*state, POLICY, permission_with("Principal", json_string("*.amazonaws.com"))), 400,
+        "InvalidParameterValueException",
+        "The provided input'*.amazonaws.com'was invalid. Member must satisfy expression: [\\w+=,.@-]* Please "
+        "check your input and try again.");
 }
 
 static json_t *text_of(size_t length)
@@ -504,8 +513,22 @@ static void test_permission_is_for_the_qualifier_it_was_given_on(void **state)
     call_as(world, "222222222222");
     assert_answered(world, 200, "GET", FUNCTIONS "/" ARN, NULL);
     assert_answered(world, 403, "GET", FUNCTIONS "/" ARN ":$LATEST", NULL);
-    /* The qualifier counts too where the operation reads it by itself. */
-    assert_answered(world, 403, "GET", "/2021-10-31/functions/" ARN "/url?Qualifier=dead", NULL);
+}
+
+/* The developer guide lists what can be permitted. */
+static void test_some_operations_are_the_owner_s_alone(void **state)
+{
+    struct api_world *world = *state;
+
+    assert_added(world, POLICY, grant("*", "*"));
+    call_as(world, "222222222222");
+    assert_answered(world, 200, "GET", FUNCTIONS "/" ARN "/policy", NULL);
+    assert_answered(world, 403, "POST", FUNCTIONS "/" ARN "/policy",
+                    "{\"StatementId\":\"t\",\"Action\":\"*\",\"Principal\":\"*\"}");
+    assert_answered(world, 403, "DELETE", FUNCTIONS "/" ARN "/policy/s", NULL);
+    assert_answered(world, 403, "PUT", FUNCTIONS "/" ARN "/configuration", "{\"Description\":\"d\"}");
+    assert_answered(world, 403, "GET", "/2021-10-31/functions/" ARN "/url", NULL);
+    assert_answered(world, 403, "GET", "/2019-09-25/functions/" ARN "/event-invoke-config", NULL);
 }
 
 static void assert_tag(struct api_world *world, const char *value)
@@ -575,6 +598,7 @@ int main(void)
         TEST(test_two_additions_at_once_are_both_there),
         TEST(test_other_account_may_what_the_policy_permits),
         TEST(test_permission_is_for_the_qualifier_it_was_given_on),
+        TEST(test_some_operations_are_the_owner_s_alone),
         TEST(test_permitted_changes_are_made_in_the_owner_s_account),
         TEST(test_function_cannot_be_made_in_another_account),
     };

@@ -1,6 +1,7 @@
 #include "api/lambda/principal.h"
 
 #include "aws/arn.h"
+#include "aws/pattern.h"
 
 static bool is_label_character(char c)
 {
@@ -57,9 +58,26 @@ static bool is_identity_arn(struct span text)
            span_starts_with(arn.partition, SPAN("aws")) && is_identity(arn.service, arn.resource);
 }
 
-bool principal_is_valid(struct span text)
+static bool is_principal(struct span text)
 {
     return span_equal(text, SPAN("*")) || arn_is_account_id(text) || is_service(text) || is_identity_arn(text);
+}
+
+int principal_check(struct span text, struct aws_error *error)
+{
+    static const char name_pattern[] = "[\\w+=,.@-]*";
+    struct arn arn;
+
+    if (is_principal(text))
+        return 0;
+    if (arn_parse(text, &arn) != 0 && !pattern_matches(name_pattern, text))
+        return aws_error_set(
+            error, AWS_ERROR_INVALID_PARAMETER_VALUE,
+            "The provided input'%.*s'was invalid. Member must satisfy expression: %s Please check your "
+            "input and try again.",
+            SPAN_ARG(text), name_pattern);
+    return aws_error_set(error, AWS_ERROR_INVALID_PARAMETER_VALUE,
+                         "The provided principal was invalid. Please check the principal and try again.");
 }
 
 json_t *principal_make(struct span text, struct span region)

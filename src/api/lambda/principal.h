@@ -4,11 +4,15 @@
  */
 #pragma once
 
-#include "base/span.h"
+#include "aws/error.h"
 
 #include <jansson.h>
 
-bool principal_is_valid(struct span text);
+/*
+ * Refuses a text that is none, in one of the service's two wordings: what cannot even be a name is an invalid input
+ * (seen in reports of its callers), all else an invalid principal (recorded). 0 or the class in `error`.
+ */
+int principal_check(struct span text, struct aws_error *error) MUST_USE;
 /*
  * A valid principal as a statement's Principal: "*", {"AWS": ARN} or {"Service": NAME}; an account's id becomes the ARN
  * of its root in the Region's partition. NULL when out of memory.
