@@ -199,6 +199,11 @@ static void say_constraint(struct validation *validation, const struct validatio
     append(validation, SPAN("Member must not be null]"));
 }
 
+static void append_element(struct validation *validation, struct span value)
+{
+    append(validation, value.data ? value : SPAN("null"));
+}
+
 /* "Value '[a, b]' at 'member' failed to satisfy constraint: " */
 static void begin_list(struct validation *validation, const struct span *values, size_t count, const char *member)
 {
@@ -207,15 +212,18 @@ static void begin_list(struct validation *validation, const struct span *values,
     for (size_t i = 0; i < count; i++) {
         if (i)
             append(validation, SPAN(", "));
-        append(validation, values[i]);
+        append_element(validation, values[i]);
     }
     append_format(validation, "]' at '%s' failed to satisfy constraint: ", member);
 }
 
+/* None is null, whatever else is asked of them. */
+static const struct validation_constraint no_constraint;
+
 static bool all_satisfy(const struct span *values, size_t count, const struct validation_constraint *constraint)
 {
     for (size_t i = 0; i < count; i++)
-        if (!satisfies(values[i], constraint))
+        if (!values[i].data || !satisfies(values[i], constraint))
             return false;
     return true;
 }
@@ -225,6 +233,8 @@ bool validate_list(struct validation *validation, const struct span *values, siz
 {
     bool fits = true;
 
+    if (!constraint)
+        constraint = &no_constraint;
     if ((maximum && count > maximum) || count < minimum) {
         begin_list(validation, values, count, member);
         if (count < minimum)
@@ -233,7 +243,7 @@ bool validate_list(struct validation *validation, const struct span *values, siz
             say_maximum(validation, maximum);
         fits = false;
     }
-    if (constraint && !all_satisfy(values, count, constraint)) {
+    if (!all_satisfy(values, count, constraint)) {
         begin_list(validation, values, count, member);
         append(validation, SPAN("Member must satisfy constraint: "));
         say_constraint(validation, constraint);
@@ -252,7 +262,7 @@ static void begin_map(struct validation *validation, const struct span *keys, co
             append(validation, SPAN(", "));
         append(validation, keys[i]);
         append(validation, SPAN("="));
-        append(validation, values[i]);
+        append_element(validation, values[i]);
     }
     append_format(validation, "}' at '%s' failed to satisfy constraint: ", member);
 }
@@ -263,13 +273,15 @@ bool validate_map(struct validation *validation, const struct span *keys, const 
 {
     bool fits = true;
 
+    if (!value_constraint)
+        value_constraint = &no_constraint;
     if (key_constraint && !all_satisfy(keys, count, key_constraint)) {
         begin_map(validation, keys, values, count, member);
         append(validation, SPAN("Map keys must satisfy constraint: "));
         say_constraint(validation, key_constraint);
         fits = false;
     }
-    if (value_constraint && !all_satisfy(values, count, value_constraint)) {
+    if (!all_satisfy(values, count, value_constraint)) {
         begin_map(validation, keys, values, count, member);
         append(validation, SPAN("Map value must satisfy constraint: "));
         say_constraint(validation, value_constraint);

@@ -45,16 +45,17 @@ bool validate_range(struct validation *validation, int64_t value, const char *me
 /* "Value null at 'member' failed to satisfy constraint: Member must not be null"; for members that are required. */
 bool validate_present(struct validation *validation, bool present, const char *member);
 /*
- * A list of strings. Its length is one constraint ("Value '[a, b]' at 'm' failed to satisfy constraint: Member must
- * have length less than or equal to 1"); the constraint of its members (may be NULL) is another, whose every part is
- * quoted whatever part failed: "Member must satisfy constraint: [Member must satisfy enum value set: [x, y], Member
- * must not be null]". `maximum` 0: none.
+ * A list of strings; one without data is null, which no list may hold. Its length is one constraint ("Value '[a, b]' at
+ * 'm' failed to satisfy constraint: Member must have length less than or equal to 1"); the constraint of its members
+ * (may be NULL) is another, whose every part is quoted whatever part failed: "Member must satisfy constraint: [Member
+ * must satisfy enum value set: [x, y], Member must not be null]". `maximum` 0: none.
  */
 bool validate_list(struct validation *validation, const struct span *values, size_t count, const char *member,
                    size_t minimum, size_t maximum, const struct validation_constraint *constraint);
 /*
- * A map of strings: each key and each value is checked, and the whole map is quoted as {k=v, k2=v2} the way lists are
- * (Map keys / Map value must satisfy constraint: [...]). Either constraint may be NULL.
+ * A map of strings: each key and each value is checked (a value without data is null, which none may be), and the whole
+ * map is quoted as {k=v, k2=v2} the way lists are (Map keys / Map value must satisfy constraint: [...]). Either
+ * constraint may be NULL.
  */
 bool validate_map(struct validation *validation, const struct span *keys, const struct span *values, size_t count,
                   const char *member, const struct validation_constraint *key_constraint,

@@ -200,6 +200,29 @@ static void test_recorded_lists_quote_every_constraint_of_their_members(void **s
     assert_message(&validation, AWS_ERROR_VALIDATION, NULL);
 }
 
+static void test_null_is_no_element_of_a_list_or_a_map(void **state)
+{
+    const struct validation_constraint keys = {.pattern = "[a-z]+"};
+    const struct span list[] = {SPAN("a"), SPAN_NONE};
+    const struct span names[] = {SPAN("a"), SPAN("B")}, values[] = {SPAN_NONE, SPAN("")};
+    struct validation validation = VALIDATION_INIT;
+
+    (void)state;
+    assert_false(validate_list(&validation, list, 2, "words", 0, 0, NULL));
+    assert_message(
+        &validation, AWS_ERROR_VALIDATION,
+        "1 validation error detected: Value '[a, null]' at 'words' failed to satisfy constraint: Member must "
+        "satisfy constraint: [Member must not be null]");
+    assert_false(validate_map(&validation, names, values, 2, "pairs", &keys, NULL));
+    assert_message(
+        &validation, AWS_ERROR_VALIDATION,
+        "2 validation errors detected: Value '{a=null, B=}' at 'pairs' failed to satisfy constraint: Map keys "
+        "must satisfy constraint: [Member must satisfy regular expression pattern: [a-z]+, Member must not be "
+        "null]; Value '{a=null, B=}' at 'pairs' failed to satisfy constraint: Map value must satisfy "
+        "constraint: [Member must not be null]");
+    assert_true(validate_map(&validation, names, values + 1, 1, "pairs", &keys, NULL));
+}
+
 static void test_recorded_ranges_enums_and_nulls(void **state)
 {
     static const char *const loops[] = {"Terminate", "Allow", NULL};
@@ -311,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_recorded_bare_name_too_long),
         cmocka_unit_test(test_recorded_two_errors_keep_their_order),
         cmocka_unit_test(test_recorded_lists_quote_every_constraint_of_their_members),
+        cmocka_unit_test(test_null_is_no_element_of_a_list_or_a_map),
         cmocka_unit_test(test_recorded_ranges_enums_and_nulls),
         cmocka_unit_test(test_recorded_wording_of_its_own),
         cmocka_unit_test(test_range_limits_are_inclusive),

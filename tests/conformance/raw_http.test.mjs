@@ -106,9 +106,9 @@ test('answers say their type and carry a request id', async () => {
 })
 
 test('operations that are not there yet say so by name', async () => {
-  const answer = await exchangeRaw(kiln.port, 'GET /2015-03-31/event-source-mappings HTTP/1.1\r\nHost: x\r\n\r\n')
+  const answer = await exchangeRaw(kiln.port, 'GET /2025-11-30/capacity-providers HTTP/1.1\r\nHost: x\r\n\r\n')
   const error = assertForm(answer, 501, 'NotImplementedException')
-  assert.match(error.message, /ListEventSourceMappings/)
+  assert.match(error.message, /ListCapacityProviders/)
   const event = await exchangeRaw(kiln.port, withBody(INVOKE, '{}', 'X-Amz-Invocation-Type: Event\r\n'))
   assertForm(event, 501, 'NotImplementedException')
 })

@@ -64,6 +64,36 @@ static int check_runtime(struct call *call)
                          SPAN_ARG(runtime));
 }
 
+/* A member of the input, else what the function has. */
+static struct span settled_string(const struct call *call, const char *parent, const char *member)
+{
+    const json_t *given = parent ? json_object_get(call->input, parent) : call->input;
+    const json_t *current = configuration_current(call);
+
+    if (input_has(given, member))
+        return input_string(given, member);
+    return input_string(parent ? json_object_get(current, parent) : current, member);
+}
+
+/* Java from 11, Python from 3.12 and .NET from 8 (developer guide, "Improving startup performance with SnapStart"). */
+#define RUNTIMES_WITHOUT_SNAPSHOTS \
+    "java8, java8.al2, java8.al2023, python3.8, python3.9, python3.10, python3.11, dotnet6"
+
+/* The text is of public reports. */
+static int check_snap_start(struct call *call)
+{
+    struct span runtime = settled_string(call, NULL, "Runtime");
+    bool has_family = span_starts_with(runtime, SPAN("java")) || span_starts_with(runtime, SPAN("python")) ||
+                      span_starts_with(runtime, SPAN("dotnet"));
+
+    if (!span_equal(settled_string(call, "SnapStart", "ApplyOn"), SPAN("PublishedVersions")))
+        return 0;
+    if (!runtime.data || (has_family && !is_listed(SPAN(RUNTIMES_WITHOUT_SNAPSHOTS), runtime)))
+        return 0;
+    return aws_error_set(&call->error, AWS_ERROR_INVALID_PARAMETER_VALUE,
+                         "%.*s is not supported for SnapStart enabled functions.", SPAN_ARG(runtime));
+}
+
 /* The variables that the runtime environment sets itself ("Reserved environment variables" of the developer guide). */
 static bool is_reserved_variable(const char *name)
 {
@@ -221,6 +251,8 @@ int configuration_check(struct call *call)
 {
     int r = check_runtime(call);
 
+    if (r == 0)
+        r = check_snap_start(call);
     if (r == 0)
         r = tags_check(call, json_object_get(call->input, "Tags"));
     if (r == 0)

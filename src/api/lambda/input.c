@@ -385,13 +385,6 @@ void input_validate_map(struct call *call, json_t *map, const char *path, const 
     }
     json_object_foreach(map, name, value)
     {
-        if (json_is_null(value)) {
-            validation_add(&call->validation,
-                           "Value '{%s=null}' at '%s' failed to satisfy constraint: Map value must satisfy constraint: "
-                           "[Member must not be null]",
-                           name, path);
-            return;
-        }
         names[i] = span_from(name);
         texts[i++] = span_of(json_string_value(value), json_string_length(value));
     }

@@ -47,12 +47,13 @@ struct span input_string(const json_t *object, const char *member);
 bool input_has(const json_t *object, const char *member);
 bool input_boolean(const json_t *object, const char *member);
 int64_t input_integer(const json_t *object, const char *member, int64_t absent);
-/* The strings of a list in the arena, a null as an empty one; NULL when out of memory, which the validation is told. */
+/* The strings of a list in the arena for validate_list, a null without data; NULL when out of memory, which the
+ * validation is told. */
 struct span *input_strings(struct call *call, const json_t *list) MUST_USE;
 
 /*
- * Validates a map of strings from the input into call->validation (validate.h tells the wording). A null is a violation
- * of its own. Either constraint may be NULL.
+ * Validates a map of strings from the input into call->validation (validate.h tells the wording). Either constraint may
+ * be NULL.
  */
 void input_validate_map(struct call *call, json_t *map, const char *path, const struct validation_constraint *keys,
                         const struct validation_constraint *values);

@@ -414,6 +414,38 @@ static void test_subnets_and_security_groups_come_together(void **state)
           "SubnetIds and SecurityIds must coexist or be both empty list.");
 }
 
+static void test_snap_start_needs_a_runtime_with_snapshots(void **state)
+{
+    static const char *const runtimes[] = {"nodejs22.x", "python3.11", "provided.al2023", "java8.al2", "ruby3.4"};
+    struct api_world *world = *state;
+    char message[128];
+
+    for (size_t i = 0; i < ARRAY_SIZE(runtimes); i++) {
+        json_t *body = creation_with("f", "SnapStart", json_pack("{s:s}", "ApplyOn", "PublishedVersions"));
+        json_object_set_new(body, "Runtime", json_string(runtimes[i]));
+        snprintf(message, sizeof(message), "%s is not supported for SnapStart enabled functions.", runtimes[i]);
+        refused(world, "POST", FUNCTIONS, body, 400, "InvalidParameterValueException", message);
+    }
+}
+
+/* Whichever of the two the update names, the other is what the function has. */
+static void test_snap_start_and_runtime_are_checked_together(void **state)
+{
+    struct api_world *world = *state;
+
+    json_decref(accepted(world, "POST", FUNCTIONS,
+                         creation_with("f", "SnapStart", json_pack("{s:s}", "ApplyOn", "PublishedVersions")), 201));
+    settle(world);
+    refused(world, "PUT", FUNCTIONS "/f/configuration", json_pack("{s:s}", "Runtime", "nodejs22.x"), 400,
+            "InvalidParameterValueException", "nodejs22.x is not supported for SnapStart enabled functions.");
+    json_decref(accepted(world, "PUT", FUNCTIONS "/f/configuration",
+                         json_pack("{s:s, s:{s:s}}", "Runtime", "nodejs22.x", "SnapStart", "ApplyOn", "None"), 200));
+    settle(world);
+    refused(world, "PUT", FUNCTIONS "/f/configuration",
+            json_pack("{s:{s:s}}", "SnapStart", "ApplyOn", "PublishedVersions"), 400, "InvalidParameterValueException",
+            "nodejs22.x is not supported for SnapStart enabled functions.");
+}
+
 static const char *level_of(const json_t *answer, const char *level)
 {
     return json_string_value(json_object_get(json_object_get(answer, "LoggingConfig"), level));
@@ -1281,6 +1313,8 @@ int main(void)
         TEST(test_surroundings_are_kept_and_shown),
         TEST(test_surroundings_are_taken_away_with_empty_values),
         TEST(test_subnets_and_security_groups_come_together),
+        TEST(test_snap_start_needs_a_runtime_with_snapshots),
+        TEST(test_snap_start_and_runtime_are_checked_together),
         TEST(test_log_levels_belong_to_the_json_format),
         TEST(test_unsupported_operation_is_named),
         TEST(test_unknown_path_is_an_unknown_operation),
