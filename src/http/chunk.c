@@ -94,6 +94,7 @@ enum chunk_result chunk_decode(struct chunk_decoder *decoder, struct span input,
     *ret_data = SPAN_NONE;
     for (size_t at = 0; at < input.length; at++) {
         bool last = decoder->state == CHUNK_END_LF;
+        bool ends_last_chunk = decoder->state == CHUNK_SIZE_LF && !decoder->remaining;
 
         if (decoder->state == CHUNK_DATA) {
             *ret_data = take_data(decoder, input, at);
@@ -108,6 +109,10 @@ enum chunk_result chunk_decode(struct chunk_decoder *decoder, struct span input,
         if (last) {
             *ret_consumed = at + 1;
             return CHUNK_DONE;
+        }
+        if (ends_last_chunk) {
+            *ret_consumed = at + 1;
+            return CHUNK_MORE;
         }
     }
     *ret_consumed = input.length;

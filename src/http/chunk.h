@@ -1,7 +1,7 @@
 /*
  * The chunked transfer coding of a request (RFC 9112, 7.1). Pure. Strict where leniency has been used for smuggling:
  * sizes are 1 to 15 hexadecimal digits with nothing around them but an extension, every line ends with CRLF, and no
- * control byte stands in an extension or a trailer. Extensions and trailers are dropped.
+ * control byte stands in an extension or a trailer. Extensions are dropped.
  *
  * Zero-initialised is ready for a body.
  */
@@ -37,9 +37,15 @@ struct chunk_decoder {
     uint64_t data;
 };
 
+/* The last chunk has been read: what chunk_decode consumes from here on is the trailer section. */
+static inline bool chunk_is_trailing(const struct chunk_decoder *decoder)
+{
+    return decoder->state >= CHUNK_TRAILER_FIRST;
+}
+
 /*
- * Reads on to the end of one run of data, of the body or of the input, whichever is first. *ret_data is the run of
- * data met, inside `input`, perhaps empty. CHUNK_BAD also when framing outweighs the data beyond reason.
+ * Reads on to the end of one run of data, of the last chunk, of the body or of the input, whichever is first. *ret_data
+ * is the run of data met, inside `input`, perhaps empty. CHUNK_BAD also when framing outweighs the data beyond reason.
  */
 enum chunk_result chunk_decode(struct chunk_decoder *decoder, struct span input, struct span *ret_data,
                                size_t *ret_consumed);

@@ -456,11 +456,27 @@ static int grow_body(struct connection *connection)
     return buffer_reserve(body, MIN(target - body->length, connection->body_remaining));
 }
 
+/* The handler may answer, close or pause. */
+static void hand_on(struct connection *connection, struct span piece)
+{
+    const struct http_listener *listener = connection->listener;
+
+    if (piece.length)
+        connection->request->on_body(connection->request, piece, listener->context);
+}
+
 static size_t feed_body(struct connection *connection, const char *data, size_t length)
 {
     struct buffer *body = &connection->request->body;
     size_t count = MIN(length, connection->body_remaining);
 
+    if (connection->request->on_body) {
+        connection->body_remaining -= count;
+        hand_on(connection, span_of(data, count));
+        if (!connection->body_remaining && connection->state == CONNECTION_BODY)
+            on_body_end(connection);
+        return count;
+    }
     if (body->capacity - body->length >= count && data == body->data + body->length) {
         body->length += count; /* it was read in place */
     } else if ((body->capacity - body->length < count && grow_body(connection) < 0) ||
@@ -474,11 +490,24 @@ static size_t feed_body(struct connection *connection, const char *data, size_t 
     return count;
 }
 
+static void feed_streamed_chunk(struct connection *connection, struct span run, struct span trailers)
+{
+    struct http_request *request = connection->request;
+
+    if (trailers.length > server_of(connection)->config.header_bytes - request->trailers.length)
+        refuse(connection, 431);
+    else if (buffer_append_span(&request->trailers, trailers) < 0)
+        refuse(connection, 503);
+    else
+        hand_on(connection, run);
+}
+
 static size_t feed_chunked(struct connection *connection, const char *data, size_t length)
 {
     struct http_request *request = connection->request;
     struct span run;
     size_t consumed;
+    bool trailing = chunk_is_trailing(&request->chunks);
     enum chunk_result result = chunk_decode(&request->chunks, span_of(data, length), &run, &consumed);
 
     if (result == CHUNK_BAD)
@@ -486,9 +515,11 @@ static size_t feed_chunked(struct connection *connection, const char *data, size
     else if (request->chunks.data > request->body_limit ||
              request->chunks.remaining > request->body_limit - request->chunks.data)
         refuse(connection, 413);
+    else if (request->on_body)
+        feed_streamed_chunk(connection, run, trailing ? span_of(data, consumed) : SPAN_NONE);
     else if (buffer_append_span(&request->body, run) < 0)
         refuse(connection, 503);
-    else if (result == CHUNK_DONE)
+    if (result == CHUNK_DONE && connection->state == CONNECTION_BODY)
         on_body_end(connection);
     return consumed;
 }
@@ -529,9 +560,14 @@ static size_t feed_some(struct connection *connection, const char *data, size_t 
     return 0;
 }
 
+static bool is_paused(const struct connection *connection)
+{
+    return connection->state == CONNECTION_BODY && connection->request->paused;
+}
+
 static bool wants_input(const struct connection *connection)
 {
-    return connection->state != CONNECTION_HANDLING && connection->state != CONNECTION_CLOSED;
+    return connection->state != CONNECTION_HANDLING && connection->state != CONNECTION_CLOSED && !is_paused(connection);
 }
 
 static size_t feed(struct connection *connection, const char *data, size_t length)
@@ -583,7 +619,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer
 
     (void)suggested;
     *ret_buffer = (uv_buf_t){.base = server->shared, .len = SHARED_READ_BYTES};
-    if (connection->state != CONNECTION_BODY || connection->body_remaining < DIRECT_MIN || ahead_length(connection))
+    if (connection->state != CONNECTION_BODY || connection->body_remaining < DIRECT_MIN || ahead_length(connection) ||
+        connection->request->on_body)
         return;
     struct buffer *body = &connection->request->body;
     if (body->capacity - body->length < MIN(connection->body_remaining, (uint64_t)DIRECT_MIN) &&
@@ -611,8 +648,8 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 
 static int update_reading(struct connection *connection)
 {
-    bool wanted =
-        !connection->peer_ended && !(connection->state == CONNECTION_HANDLING && ahead_length(connection) >= AHEAD_MAX);
+    bool wanted = !connection->peer_ended && !is_paused(connection) &&
+                  !(connection->state == CONNECTION_HANDLING && ahead_length(connection) >= AHEAD_MAX);
 
     if (wanted == connection->reading)
         return 0;
@@ -642,6 +679,8 @@ static enum deadline_kind deadline_kind_of(const struct connection *connection)
     case CONNECTION_HEAD:
         return unless_stopping(connection, DEADLINE_HEADER);
     case CONNECTION_BODY:
+        if (is_paused(connection))
+            return DEADLINE_NONE;
         return unless_stopping(connection, DEADLINE_BODY);
     case CONNECTION_DISCARD:
         if (connection->request && request_is_live(connection->request))

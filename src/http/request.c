@@ -27,6 +27,7 @@ static void request_free(struct http_request *request)
 {
     parser_deinit(&request->parser);
     buffer_deinit(&request->body);
+    buffer_deinit(&request->trailers);
     buffer_deinit(&request->out);
     arena_deinit(&request->arena);
     free(request);
@@ -48,11 +49,14 @@ void request_release(struct request_pool *pool, struct http_request *request)
     arena_deinit(&request->arena);
     empty(&request->body, BODY_KEPT);
     empty(&request->out, OUT_KEPT);
+    buffer_deinit(&request->trailers);
     parser_reset(&request->parser);
     request->chunks = (struct chunk_decoder){0};
     request->connection = NULL;
     request->context = NULL;
     request->on_drain = NULL;
+    request->on_body = NULL;
+    request->paused = false;
     request->announced = request->drain_due = false;
     request->answer = ANSWER_NONE;
     request->next_free = pool->free;
@@ -122,6 +126,36 @@ struct span http_request_body(const struct http_request *request)
 struct buffer http_request_take_body(struct http_request *request)
 {
     return buffer_take(&request->body);
+}
+
+void http_request_stream_body(struct http_request *request,
+                              void (*on_body)(struct http_request *request, struct span piece, void *context))
+{
+    request->on_body = on_body;
+}
+
+void http_request_pause_body(struct http_request *request, bool paused)
+{
+    struct connection *connection = request->connection;
+
+    if (!request_is_live(request))
+        return;
+    connection_enter(connection);
+    request->paused = paused;
+    connection_leave(connection); /* reading stops or goes on */
+}
+
+struct span http_request_trailer(const struct http_request *request, struct span name)
+{
+    struct span rest = buffer_span(&request->trailers);
+
+    while (rest.length) {
+        struct span line = span_cut(&rest, '\n');
+        struct span field = span_cut(&line, '\r');
+        if (span_equal_nocase(span_cut(&field, ':'), name))
+            return span_trim(field);
+    }
+    return SPAN_NONE;
 }
 
 int64_t http_request_content_length(const struct http_request *request)

@@ -24,6 +24,10 @@ struct http_request {
     struct chunk_decoder chunks;
     struct buffer body;
     size_t body_limit;
+    /* A body that is handed on piece by piece. */
+    void (*on_body)(struct http_request *request, struct span piece, void *context);
+    struct buffer trailers; /* of such a body: lines ended by CRLF */
+    bool paused;
     struct arena arena;
     void *context;
     bool announced; /* on_headers has been called: the handler knows it */

@@ -133,6 +133,16 @@ int http_request_minor_version(const struct http_request *request);
 struct span http_request_body(const struct http_request *request);
 /* Moves the body out (no copy). The caller owns it. */
 struct buffer http_request_take_body(struct http_request *request);
+/*
+ * In on_headers: hands the body to `on_body` in pieces as they arrive instead of keeping it; the body limit holds.
+ * on_request follows with an empty body. `context` is the listener's. A piece is valid during the call only.
+ */
+void http_request_stream_body(struct http_request *request,
+                              void (*on_body)(struct http_request *request, struct span piece, void *context));
+/* While paused no more of such a body is read than has come already, and TCP holds the peer back. */
+void http_request_pause_body(struct http_request *request, bool paused);
+/* First trailer of that name of such a body, in on_request; SPAN_NONE when absent. */
+struct span http_request_trailer(const struct http_request *request, struct span name);
 /* Content-Length when one was sent and is valid, else -1. */
 int64_t http_request_content_length(const struct http_request *request);
 /* Memory that lives as long as the request. */

@@ -35,6 +35,13 @@ static struct buffer some_bytes(size_t length)
     return bytes;
 }
 
+static void on_piece(struct http_request *request, struct span piece, void *context)
+{
+    (void)request, (void)context;
+    if (!piece.length)
+        abort();
+}
+
 static void on_headers(struct http_request *request, void *context)
 {
     struct span path = http_request_path(request);
@@ -44,6 +51,8 @@ static void on_headers(struct http_request *request, void *context)
         http_respond(request, 403, NULL, 0, NULL);
     else if (span_starts_with(path, SPAN("/l")))
         http_request_set_body_limit(request, 8);
+    else if (span_starts_with(path, SPAN("/p")))
+        http_request_stream_body(request, on_piece);
 }
 
 static void on_request(struct http_request *request, void *context)

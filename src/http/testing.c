@@ -21,6 +21,23 @@ static void respond_text(struct http_request *request, int status, const char *t
     http_respond(request, status, NULL, 0, &body);
 }
 
+static void park(struct service *service, struct http_request *request)
+{
+    if (service->parked_count == PARKED_MAX)
+        abort();
+    service->parked[service->parked_count++] = request;
+}
+
+static void on_piece(struct http_request *request, struct span piece, void *context)
+{
+    struct service *service = context;
+
+    if (buffer_append_span(&service->pieces, piece) < 0)
+        abort();
+    if (service->pauses_pieces)
+        http_request_pause_body(request, true);
+}
+
 static void on_headers(struct http_request *request, void *context)
 {
     struct service *service = context;
@@ -33,6 +50,12 @@ static void on_headers(struct http_request *request, void *context)
     else if (span_starts_with(path, SPAN("/limit/")) &&
              span_to_u64(span_slice(path, 7, path.length), SIZE_MAX, &limit) == 0)
         http_request_set_body_limit(request, limit);
+    if (span_starts_with(path, SPAN("/pieces/")) &&
+        span_to_u64(span_slice(path, 8, path.length), SIZE_MAX, &limit) == 0) {
+        http_request_set_body_limit(request, limit);
+        http_request_stream_body(request, on_piece);
+        park(service, request);
+    }
 }
 
 static void on_drain(struct http_request *request, void *context)
@@ -41,13 +64,6 @@ static void on_drain(struct http_request *request, void *context)
 
     (void)request;
     service->drains++;
-}
-
-static void park(struct service *service, struct http_request *request)
-{
-    if (service->parked_count == PARKED_MAX)
-        abort();
-    service->parked[service->parked_count++] = request;
 }
 
 static void on_request(struct http_request *request, void *context)
@@ -59,6 +75,8 @@ static void on_request(struct http_request *request, void *context)
     struct buffer body;
 
     service->requests++;
+    if (span_starts_with(path, SPAN("/pieces/")))
+        return; /* parked already */
     if (span_equal(path, SPAN("/park"))) {
         park(service, request);
     } else if (span_equal(path, SPAN("/empty"))) {
@@ -148,6 +166,7 @@ void service_start(struct service *service, const struct http_server_config *con
 void service_stop(struct service *service)
 {
     service->server = http_server_free(service->server);
+    buffer_deinit(&service->pieces);
     uv_close((uv_handle_t *)&service->tick, NULL);
     uv_run(&service->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&service->loop), 0);

@@ -4,7 +4,8 @@
  *
  * Paths: /echo answers with the body; /park keeps the request in `parked`; /early answers 403 in on_headers;
  * /limit/N sets the body limit to N and echoes; /empty answers 204; /close answers with Connection: close;
- * /stream starts an answer and keeps the request in `parked`; /length likewise, with Content-Length: 10.
+ * /stream starts an answer and keeps the request in `parked`; /length likewise, with Content-Length: 10;
+ * /pieces/N takes the body in pieces, of at most N bytes in all, and keeps the request in `parked` from its head on.
  */
 #pragma once
 
@@ -28,6 +29,8 @@ struct service {
     bool refuses_accept;
     bool names_refusals;     /* refuse puts JSON, and the path into X-Refused */
     size_t gones_at_refusal; /* how many there had been at the last call of refuse */
+    struct buffer pieces;    /* what came of a body in pieces */
+    bool pauses_pieces;      /* after each piece */
 };
 
 /* config.loop is filled in. Without `listens` there is a server alone. */
