@@ -106,6 +106,18 @@ static int refuse_action(struct operation *operation, struct span action, struct
                                 "Kiln does not support the action %.*s of %s.", SPAN_ARG(action), service->title);
 }
 
+/* Names and values that are text: UTF-8 without NUL. */
+static bool is_text(const struct uri_query *form)
+{
+    for (size_t i = 0; i < form->count; i++) {
+        const struct uri_parameter *parameter = &form->parameters[i];
+        if (!span_is_utf8(parameter->name) || !span_is_utf8(parameter->value) ||
+            span_find(parameter->name, '\0') >= 0 || span_find(parameter->value, '\0') >= 0)
+            return false;
+    }
+    return true;
+}
+
 /* Finds the row that the form's Action names. 0, a refusal, -ENOMEM. */
 static int find_action(struct operation *operation, struct aws_error *error)
 {
@@ -119,6 +131,9 @@ static int find_action(struct operation *operation, struct aws_error *error)
                                     "The parameters hold a '%%' that no two hex digits follow.");
     if (r < 0)
         return r;
+    if (!is_text(&operation->form))
+        return aws_error_set_custom(error, 400, "MalformedQueryString", "Sender",
+                                    "The parameters are not UTF-8 without NUL.");
     action = query_string(&operation->form, "Action");
     for (size_t i = 0; i < count; i++) {
         if (!span_equal(span_from(routes[i].name), action))

@@ -1,5 +1,6 @@
 #include "api/service.h"
 
+#include "api/iam/iam.h"
 #include "api/lambda/lambda.h"
 #include "api/sts/sts.h"
 
@@ -16,6 +17,12 @@ static const struct service services[SERVICE_COUNT] = {
      .xmlns = "https://sts.amazonaws.com/doc/2011-06-15/",
      .answers_json = true,
      .routes = sts_routes},
+    {.name = "iam",
+     .title = "AWS IAM",
+     .protocol = SERVICE_QUERY,
+     .version = "2010-05-08",
+     .xmlns = "https://iam.amazonaws.com/doc/2010-05-08/",
+     .routes = iam_routes},
 };
 
 const struct service *service_at(size_t index)

@@ -25,7 +25,7 @@ struct service {
     const struct operation_route *(*routes)(size_t *ret_count);
 };
 
-enum { SERVICE_COUNT = 2 };
+enum { SERVICE_COUNT = 3 };
 
 /* All of them, SERVICE_COUNT; Lambda is the first. */
 const struct service *service_at(size_t index);

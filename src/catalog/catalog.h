@@ -138,6 +138,7 @@ struct catalog_target {
 enum catalog_record_kind {
     CATALOG_EVENT_SOURCE_MAPPING, /* by UUID; api/lambda/event_sources */
     CATALOG_ROLE,                 /* IAM's, by name, in the Region CATALOG_GLOBAL; api/iam */
+    CATALOG_MANAGED_POLICY,       /* likewise */
     /* These hang on a function and one of its qualifiers, and go with them; api/lambda. */
     CATALOG_POLICY,
     CATALOG_FUNCTION_URL,

@@ -11,6 +11,7 @@
 static const char *const collections[CATALOG_RECORD_KINDS] = {
     [CATALOG_EVENT_SOURCE_MAPPING] = "event-source-mappings",
     [CATALOG_ROLE] = "roles",
+    [CATALOG_MANAGED_POLICY] = "managed-policies",
     [CATALOG_POLICY] = "policies",
     [CATALOG_FUNCTION_URL] = "function-urls",
     [CATALOG_EVENT_INVOKE_CONFIG] = "event-invoke-configs",

@@ -22,9 +22,11 @@ after(async () => {
   if (directory) rmSync(directory, { recursive: true, force: true })
 })
 
+const aws = (...words) => awsOf('lambda', ...words)
+
 // The answer, parsed. The CLI's own retries would hide a throttle.
-async function aws(...words) {
-  const { stdout } = await run(AWS, ['--endpoint-url', kiln.endpoint, '--output', 'json', 'lambda', ...words], {
+async function awsOf(service, ...words) {
+  const { stdout } = await run(AWS, ['--endpoint-url', kiln.endpoint, '--output', 'json', service, ...words], {
     cwd: directory,
     env: {
       PATH: process.env.PATH,
@@ -100,6 +102,13 @@ test('one more than the reserved concurrency is throttled', async () => {
   await aws('delete-function-concurrency', '--function-name', 'hello')
   assert.deepEqual((await invoke('hello:1', { name: 'other' })).payload, { hello: 'other' })
   assert.deepEqual((await holder).payload, { hello: 'holder' })
+})
+
+test('tools learn who they are, and make a role', async () => {
+  assert.equal((await awsOf('sts', 'get-caller-identity')).Account, '000000000000')
+  const trust = JSON.stringify({ Statement: [{ Effect: 'Allow', Principal: { Service: 'lambda.amazonaws.com' }, Action: 'sts:AssumeRole' }] })
+  const { Role: role } = await awsOf('iam', 'create-role', '--role-name', 'smoke', '--assume-role-policy-document', trust)
+  assert.equal(role.AssumeRolePolicyDocument.Statement[0].Action, 'sts:AssumeRole')
 })
 
 test('functions are listed and deleted', async () => {

@@ -28,8 +28,8 @@ static const char services_preface[] =
     "## Other services\n"
     "\n"
     "What tools ask for on their way to a function. Any other action, and any other service, answers 501\n"
-    "`NotImplementedException` with its name. None of it is access control: [src/api/sts/README.md]"
-    "(../src/api/sts/README.md).\n"
+    "`NotImplementedException` with its name. None of it is access control: [src/api/sts](../src/api/sts/README.md),\n"
+    "[src/api/iam](../src/api/iam/README.md).\n"
     "\n"
     "| service | actions |\n"
     "|---|---|\n";
