@@ -69,6 +69,7 @@ void api_start(struct api_world *world, const char *method, const char *target, 
     struct span query = span_from(target);
     struct span path = span_cut(&query, '?');
     struct buffer copy = BUFFER_INIT;
+    char caller[64];
     struct operation_request request = {
         .service = service_at(0),
         .method = span_from(method),
@@ -76,7 +77,6 @@ void api_start(struct api_world *world, const char *method, const char *target, 
         .query = query.data ? query : SPAN_NONE,
         .account = world->caller,
         .region = SPAN(API_REGION),
-        .caller_arn = SPAN("arn:aws:iam::" API_ACCOUNT ":root"),
         .request_id = SPAN("11111111-2222-3333-4444-555555555555"),
         .headers = headers,
         .header_count = ARRAY_SIZE(headers),
@@ -91,6 +91,8 @@ void api_start(struct api_world *world, const char *method, const char *target, 
     assert(r == 0);
     (void)r;
     *call = (struct api_call){0};
+    snprintf(caller, sizeof(caller), "arn:aws:iam::%.*s:root", SPAN_ARG(world->caller));
+    request.caller_arn = span_from(caller);
     lambda_route(request.method, request.path, request.query, &arena, &route, parameters, &count);
     call->operation = operation_new(&world->services, &request, on_send, call);
     operation_start(call->operation, route, parameters, count);

@@ -63,6 +63,7 @@
 #define LAMBDA_ROLE_ARN_PATTERN          "arn:(aws[a-zA-Z-]*)?:iam::\\d{12}:role/?[a-zA-Z_0-9+=,.@\\-_/]+"
 #define LAMBDA_HANDLER_MAXIMUM           128
 #define LAMBDA_HANDLER_PATTERN           "[^\\s]+"
+#define LAMBDA_LICENSE_INFO_MAXIMUM      512
 #define LAMBDA_DESCRIPTION_MAXIMUM       256
 #define LAMBDA_KMS_KEY_ARN_PATTERN       "(arn:(aws[a-zA-Z-]*)?:[a-z0-9-.]+:.*)|()"
 #define LAMBDA_RESOURCE_ARN_PATTERN      "(arn:(aws[a-zA-Z-]*)?:[a-z0-9-.]+:.*)|()"
@@ -114,8 +115,11 @@
 #define LAMBDA_PRINCIPAL_ORG_ID_MINIMUM        12
 #define LAMBDA_PRINCIPAL_ORG_ID_MAXIMUM        34
 #define LAMBDA_PRINCIPAL_ORG_ID_PATTERN        "o-[a-z0-9]{10,32}"
+#define LAMBDA_LAYER_PERMISSION_ACTION_MAXIMUM 22
 #define LAMBDA_LAYER_PERMISSION_ACTION_PATTERN "lambda:GetLayerVersion"
+#define LAMBDA_LAYER_PRINCIPAL_MAXIMUM         10000
 #define LAMBDA_LAYER_PRINCIPAL_PATTERN         "\\d{12}|\\*|arn:(aws[a-zA-Z-]*):iam::\\d{12}:root"
+#define LAMBDA_ORGANIZATION_ID_MAXIMUM         34
 #define LAMBDA_ORGANIZATION_ID_PATTERN         "o-[a-z0-9]{10,32}"
 
 /* Event source mappings: URI (of SourceAccessConfigurations), Topic, Queue, Endpoint, DocumentDB's names, ... */

@@ -37,6 +37,7 @@ enum {
     CATALOG_FORMAT = 1,         /* of the documents; a newer one is refused at load */
     CATALOG_SHA256_HEX = 65,    /* with NUL */
     CATALOG_VERSION_BYTES = 21, /* "$LATEST" or decimal digits, with NUL */
+    CATALOG_LAYERS_MAX = 5,     /* of a function */
     CATALOG_TIME_BYTES = 32     /* a time as the API shows it, with NUL */
 };
 
@@ -63,9 +64,10 @@ struct catalog_version_config {
     unsigned timeout_s;
     unsigned tmp_mib;
     const char *log_group;
-    const char *code_dir;                 /* host path of the unpacked package */
-    char code_sha256[CATALOG_SHA256_HEX]; /* lower-case hex */
-    uint64_t code_bytes;                  /* size of the zip */
+    const char *code_dir;                       /* host path of the unpacked package */
+    char code_sha256[CATALOG_SHA256_HEX];       /* lower-case hex */
+    uint64_t code_bytes;                        /* size of the zip */
+    const char *layer_dirs[CATALOG_LAYERS_MAX]; /* host paths of unpacked layers, later ones win; NULL ends the list */
     const struct catalog_variable *variables;
     size_t variable_count;
     const char *revision_id;
@@ -139,6 +141,8 @@ enum catalog_record_kind {
     CATALOG_EVENT_SOURCE_MAPPING, /* by UUID; api/lambda/event_sources */
     CATALOG_ROLE,                 /* IAM's, by name, in the Region CATALOG_GLOBAL; api/iam */
     CATALOG_MANAGED_POLICY,       /* likewise */
+    CATALOG_LAYER,                /* by name; api/lambda/layers */
+    CATALOG_LAYER_VERSION,        /* NAME:NUMBER; keeps a package of the code store, see catalog_change_put_record */
     /* These hang on a function and one of its qualifiers, and go with them; api/lambda. */
     CATALOG_POLICY,
     CATALOG_FUNCTION_URL,
@@ -323,7 +327,9 @@ struct catalog_scope *catalog_change_scope(const struct catalog_change *change);
  *
  * A configuration document has the members of the API's FunctionConfiguration that are facts of the version: Runtime,
  * Role, Handler, CodeSize, Description, Timeout, MemorySize, LastModified, CodeSha256 (base64), Environment, ... It has
- * no FunctionName, FunctionArn, Version, RevisionId, State or LastUpdateStatus: those are this module's.
+ * no FunctionName, FunctionArn, Version, RevisionId, State or LastUpdateStatus: those are this module's. The items of
+ * its Layers have one member more, Package: the layer's package in the code store, in hex, retained like the version's
+ * own.
  */
 struct catalog_configuration {
     json_t *document;
@@ -376,7 +382,9 @@ int catalog_change_set_provisioned(struct catalog_change *change, const struct c
 int catalog_change_set_tags(struct catalog_change *change, struct catalog_function *function, json_t *tags) MUST_USE;
 /*
  * Makes the record or replaces its document, an object. Names have no '/' and at most 512 bytes. Any number of records
- * may change together, each once, also with a function.
+ * may change together, each once, also with a function. A layer version's document has Package (hex: its package in the
+ * code store, retained for as long as the record is there) and CodeSize (counted with the packages of versions);
+ * neither may change.
  */
 int catalog_change_put_record(struct catalog_change *change, enum catalog_record_kind kind, struct span name,
                               json_t *document) MUST_USE;

@@ -89,7 +89,7 @@ void change_abandon(struct catalog_change *change)
     free(change->alias_description);
     free(change->alias_revision_id);
     json_decref(change->facts.tags);
-    record_edits_deinit(&change->records);
+    record_edits_forget(&change->records);
     if (change->creates)
         function_entry_free(change->function);
     *change = (struct catalog_change){.abandoned = true};

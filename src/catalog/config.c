@@ -10,7 +10,9 @@
 struct config_entry {
     struct catalog_version_config config;
     struct arena arena;
-    struct code_store *code; /* NULL: forgotten */
+    struct code_store *code;                /* NULL: forgotten */
+    const char *layers[CATALOG_LAYERS_MAX]; /* packages that are held; in the document */
+    size_t layer_count;
 };
 
 static struct config_entry *entry_of(struct catalog_version_config *config)
@@ -24,6 +26,8 @@ static struct config_entry *config_entry_free(struct config_entry *entry)
         return NULL;
     if (entry->code && entry->config.code_sha256[0])
         code_release(entry->code, entry->config.code_sha256);
+    for (size_t i = 0; entry->code && i < entry->layer_count; i++)
+        code_release(entry->code, entry->layers[i]);
     json_decref((json_t *)entry->config.document);
     arena_deinit(&entry->arena);
     free(entry);
@@ -154,6 +158,44 @@ static int hold_package(struct config_entry *entry, struct code_store *code, con
     return r;
 }
 
+static int add_layer_dir(struct config_entry *entry, const char *sha256, const char **ret_dir)
+{
+    struct buffer directory = BUFFER_INIT;
+    int r = code_directory(entry->code, sha256, &directory);
+
+    if (r == 0) {
+        *ret_dir = arena_dup(&entry->arena, buffer_span(&directory));
+        r = *ret_dir ? 0 : -ENOMEM;
+    }
+    buffer_deinit(&directory);
+    return r;
+}
+
+/* Held, but for those whose package comes once more behind it: it would be covered, and cannot be mounted twice. */
+static int hold_layers(struct config_entry *entry)
+{
+    const json_t *layers = json_object_get(entry->config.document, "Layers");
+    size_t count = json_array_size(layers);
+    size_t dirs = 0;
+    int r = count > CATALOG_LAYERS_MAX ? -EINVAL : 0;
+
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        const char *sha256 = json_string_value(json_object_get(json_array_get(layers, i), "Package"));
+        bool again = false;
+        for (size_t j = i + 1; sha256 && j < count; j++)
+            again |= json_equal(json_object_get(json_array_get(layers, j), "Package"),
+                                json_object_get(json_array_get(layers, i), "Package"));
+        if (again)
+            continue;
+        r = sha256 ? code_retain(entry->code, sha256) : -EINVAL;
+        if (r < 0)
+            return r;
+        entry->layers[entry->layer_count++] = sha256;
+        r = add_layer_dir(entry, sha256, &entry->config.layer_dirs[dirs++]);
+    }
+    return r;
+}
+
 int version_config_new(struct code_store *code, const struct config_source *source,
                        struct catalog_version_config **ret_config)
 {
@@ -169,6 +211,8 @@ int version_config_new(struct code_store *code, const struct config_source *sour
         r = read_document(entry);
     if (r == 0)
         r = hold_package(entry, code, source);
+    if (r == 0)
+        r = hold_layers(entry);
     if (r < 0)
         return r;
     *ret_config = &TAKE_PTR(entry)->config;

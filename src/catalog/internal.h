@@ -120,6 +120,7 @@ struct record_edit {
     enum catalog_record_kind kind;
     struct catalog_record *record;  /* there already, or `created` */
     struct catalog_record *created; /* owned until applied */
+    struct code_store *code;        /* the one that the created record's package is held in; NULL: none is */
     json_t *document;               /* owned until applied; NULL: the record goes */
 };
 
@@ -130,6 +131,8 @@ struct record_edits {
 };
 
 void record_edits_deinit(struct record_edits *edits);
+/* The same, but packages are not given back: the batch may still become durable. */
+void record_edits_forget(struct record_edits *edits);
 /* Add an edit, and its document to the batch. */
 int record_edits_put(struct record_edits *edits, struct catalog_scope *scope, struct store_batch *batch,
                      enum catalog_record_kind kind, struct span name, json_t *document) MUST_USE;
@@ -149,6 +152,7 @@ int record_edits_delete_function(struct record_edits *edits, const struct catalo
                                  struct store_batch *batch) MUST_USE;
 /* When the batch is durable; cannot fail. */
 void record_edits_apply(struct record_edits *edits, struct catalog_scope *scope);
+/* The program ends, packages stay. */
 void scope_free_records(struct catalog_scope *scope);
 /* All kinds. 0 or -errno with a sentence for what is not understood. */
 int records_load(struct catalog *catalog, struct fault *fault) MUST_USE;

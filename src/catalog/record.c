@@ -3,6 +3,7 @@
  * table and in a document ACCOUNT/REGION/NAME of its kind's collection; both change together, by a change's edits.
  */
 #include "catalog/document.h"
+#include "store/code.h"
 #include "store/store.h"
 
 #include <assert.h>
@@ -12,6 +13,8 @@ static const char *const collections[CATALOG_RECORD_KINDS] = {
     [CATALOG_EVENT_SOURCE_MAPPING] = "event-source-mappings",
     [CATALOG_ROLE] = "roles",
     [CATALOG_MANAGED_POLICY] = "managed-policies",
+    [CATALOG_LAYER] = "layers",
+    [CATALOG_LAYER_VERSION] = "layer-versions",
     [CATALOG_POLICY] = "policies",
     [CATALOG_FUNCTION_URL] = "function-urls",
     [CATALOG_EVENT_INVOKE_CONFIG] = "event-invoke-configs",
@@ -42,6 +45,26 @@ static struct catalog_record *record_new(struct span name, json_t *document)
     record->document = json_incref(document);
     record->name = span_dup(name);
     return record->name ? record : record_free(record);
+}
+
+/* --- packages --- */
+
+/* The package in the code store that a record of the kind keeps, NULL for none. */
+static const char *package_of(enum catalog_record_kind kind, const json_t *document)
+{
+    return kind == CATALOG_LAYER_VERSION ? json_string_value(json_object_get(document, "Package")) : NULL;
+}
+
+static struct code_store *code_of(const struct catalog_scope *scope)
+{
+    return scope_entry_of(scope)->catalog->config.code;
+}
+
+static void count_package(struct catalog_scope *scope, const json_t *document, int sign)
+{
+    uint64_t bytes = (uint64_t)json_integer_value(json_object_get(document, "CodeSize"));
+
+    scope->code_bytes += sign > 0 ? bytes : -bytes;
 }
 
 const json_t *catalog_find_record(const struct catalog_scope *scope, enum catalog_record_kind kind, struct span name)
@@ -90,11 +113,21 @@ void scope_free_records(struct catalog_scope *scope)
 void record_edits_deinit(struct record_edits *edits)
 {
     for (size_t i = 0; i < edits->count; i++) {
+        struct record_edit *edit = &edits->items[i];
+        if (edit->created && edit->code)
+            code_release(edit->code, package_of(edit->kind, edit->document));
         record_free(edits->items[i].created);
         json_decref(edits->items[i].document);
     }
     free(edits->items);
     *edits = (struct record_edits){0};
+}
+
+void record_edits_forget(struct record_edits *edits)
+{
+    for (size_t i = 0; i < edits->count; i++)
+        edits->items[i].code = NULL;
+    record_edits_deinit(edits);
 }
 
 static struct record_edit *add_edit(struct record_edits *edits)
@@ -113,6 +146,16 @@ static int write_key(const struct catalog_scope *scope, struct span name, struct
     return buffer_printf(key, "%s/%s/%.*s", scope->account, scope->region, SPAN_ARG(name));
 }
 
+static int hold_package(struct record_edit *edit, const struct catalog_scope *scope)
+{
+    const char *package = package_of(edit->kind, edit->document);
+    int r = package ? code_retain(code_of(scope), package) : 0;
+
+    if (package && r == 0)
+        edit->code = code_of(scope);
+    return r;
+}
+
 int record_edits_put(struct record_edits *edits, struct catalog_scope *scope, struct store_batch *batch,
                      enum catalog_record_kind kind, struct span name, json_t *document)
 {
@@ -129,6 +172,8 @@ int record_edits_put(struct record_edits *edits, struct catalog_scope *scope, st
     if (!edit->record) {
         edit->record = edit->created = record_new(name, document);
         r = edit->record ? table_reserve(&scope->records[kind], edits->count) : -ENOMEM;
+        if (r == 0)
+            r = hold_package(edit, scope);
         if (r < 0)
             return r;
     }
@@ -205,19 +250,34 @@ int record_edits_delete_function(struct record_edits *edits, const struct catalo
     return r;
 }
 
-static void apply_edit(struct record_edit *edit, struct table *table)
+static void apply_deletion(const struct record_edit *edit, struct catalog_scope *scope)
 {
     struct catalog_record *record = edit->record;
+    const char *package = package_of(edit->kind, record->document);
+
+    table_remove(&scope->records[edit->kind], span_from(record->name));
+    if (package) {
+        count_package(scope, record->document, -1);
+        code_release(code_of(scope), package);
+    }
+    record_free(record);
+}
+
+static void apply_edit(struct record_edit *edit, struct catalog_scope *scope)
+{
+    struct catalog_record *record = edit->record;
+    struct table *table = &scope->records[edit->kind];
 
     if (!edit->document) {
-        table_remove(table, span_from(record->name));
-        record_free(record);
+        apply_deletion(edit, scope);
         return;
     }
     if (edit->created) {
         int r = table_add(table, span_from(record->name), TAKE_PTR(edit->created));
         assert(r == 0); /* reserved, and the lane saw that the name is new */
         (void)r;
+        if (edit->code)
+            count_package(scope, edit->document, 1);
     }
     json_decref((json_t *)record->document);
     record->document = TAKE_PTR(edit->document);
@@ -226,7 +286,7 @@ static void apply_edit(struct record_edit *edit, struct table *table)
 void record_edits_apply(struct record_edits *edits, struct catalog_scope *scope)
 {
     for (size_t i = 0; i < edits->count; i++)
-        apply_edit(&edits->items[i], &scope->records[edits->items[i].kind]);
+        apply_edit(&edits->items[i], scope);
 }
 
 /* --- loading --- */
@@ -256,6 +316,11 @@ static int on_record(const struct store_document *stored, void *context)
     if (r == 0) {
         record = record_new(key.function, document);
         r = record ? table_add(&scope->scope.records[loading->kind], span_from(record->name), record) : -ENOMEM;
+    }
+    if (r == 0 && package_of(loading->kind, document)) {
+        count_package(&scope->scope, document, 1);
+        r = code_retain(code_of(&scope->scope), package_of(loading->kind, document));
+        record = NULL; /* the table's */
     }
     json_decref(document);
     if (r < 0)

@@ -76,7 +76,7 @@ static int start_worker(struct frontend_environment *environment)
 {
     const struct catalog_version_config *config = environment->config;
     struct environment_variable variables[config->variable_count + 1];
-    const struct environment_spec spec = {
+    struct environment_spec spec = {
         .account = config->account,
         .region = config->region,
         .function_name = config->function_name,
@@ -93,6 +93,8 @@ static int start_worker(struct frontend_environment *environment)
         .origin = environment->core->origin == CORE_PROVISIONED ? ENVIRONMENT_PROVISIONED : ENVIRONMENT_ON_DEMAND,
     };
 
+    for (size_t i = 0; i < CATALOG_LAYERS_MAX; i++)
+        spec.layer_dirs[i] = config->layer_dirs[i];
     for (size_t i = 0; i < config->variable_count; i++)
         variables[i] = (struct environment_variable){config->variables[i].name, config->variables[i].value};
     return worker_start_environment(environment->realm->frontend->config.worker, &spec, &environment_events,

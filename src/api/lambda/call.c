@@ -1,5 +1,7 @@
 #include "api/lambda/call.h"
 
+#include "api/lambda/function_layers.h"
+
 static void call_cleanup(struct operation *operation)
 {
     struct call *call = operation->context;
@@ -8,6 +10,7 @@ static void call_cleanup(struct operation *operation)
     validation_deinit(&call->validation);
     json_decref(call->input);
     json_decref(call->document);
+    function_layers_release(call);
     buffer_deinit(&call->zip);
     if (call->holds_package)
         code_release(operation->services->code, call->package.sha256);

@@ -42,7 +42,8 @@ struct call {
     void (*after_package)(struct call *call); /* package.c: likewise */
     struct catalog_version *version;
     struct catalog_alias *alias;
-    void *detail; /* the operation's own, in its arena */
+    json_t *layers; /* those that the input names, with their packages held (function_layers.h); NULL: none named */
+    void *detail;   /* the operation's own, in its arena */
 };
 
 /* In the operation's arena, with the operation's cleanup set. NULL: out of memory, which has been answered. */

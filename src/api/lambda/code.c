@@ -1,5 +1,6 @@
 /* UpdateFunctionCode. */
 #include "api/lambda/configuration.h"
+#include "api/lambda/function_layers.h"
 #include "api/lambda/handlers.h"
 #include "api/lambda/package.h"
 #include "api/lambda/update.h"
@@ -47,8 +48,9 @@ static int build(struct call *call, struct catalog_change *change)
     call->document = configuration_update_code(call, function->latest->config->document);
     if (!call->document)
         return -ENOMEM;
-    if (input_boolean(call->input, "DryRun"))
-        return 0;
+    r = function_layers_check_size(call, call->document);
+    if (r || input_boolean(call->input, "DryRun"))
+        return r;
     configuration = update_configuration(call);
     r = catalog_change_update_latest(change, function, &configuration);
     if (r == 0 && publish)
@@ -65,7 +67,7 @@ static void answer(struct call *call)
 
     if (!dry_run)
         update_begin(call);
-    if (document && dry_run && json_object_update(document, call->document) < 0) {
+    if (document && dry_run && (json_object_update(document, call->document) < 0 || configuration_hide(document) < 0)) {
         json_decref(document);
         document = NULL;
     }

@@ -1,6 +1,8 @@
 #include "api/lambda/configuration.h"
 #include "api/lambda/configuration_parts.h"
+#include "api/lambda/function_layers.h"
 #include "api/lambda/runtime_management.h"
+#include "api/lambda/runtimes.h"
 #include "api/lambda/tags.h"
 #include "base/clock.h"
 #include "base/encode.h"
@@ -10,7 +12,6 @@
 enum {
     TIMEOUT_DEFAULT = 3,
     ENVIRONMENT_BYTES = 4096,
-    LAYERS_MAXIMUM = 5,
 };
 
 #if defined(__aarch64__)
@@ -26,33 +27,14 @@ static int refuse(struct call *call, const char *sentence)
     return aws_error_set(&call->error, AWS_ERROR_INVALID_PARAMETER_VALUE, "%s", sentence);
 }
 
-/* In the order in which the service lists them (recorded in January 2026); newer ones of the model stand behind it. */
-#define RUNTIMES_LISTED                                                                                             \
-    "nodejs20.x, python3.14, provided.al2023, python3.12, python3.13, nodejs24.x, nodejs22.x, java25, python3.10, " \
-    "python3.11, java21, ruby3.3, ruby3.4, ruby3.2, python3.8, python3.9, java17, nodejs16.x, dotnet10, dotnet8, "  \
-    "java11, dotnet6, nodejs18.x, provided.al2, java8.al2"
-#define RUNTIMES_NEWER "ruby4.0, nodejs26.x, python3.15, java8.al2023, java11.al2023, java17.al2023"
-#define RUNTIMES_DEPRECATED                                                                                     \
-    "nodejs, nodejs4.3, nodejs6.10, nodejs8.10, nodejs10.x, nodejs12.x, nodejs14.x, java8, python2.7, "         \
-    "python3.6, python3.7, dotnetcore1.0, dotnetcore2.0, dotnetcore2.1, dotnetcore3.1, nodejs4.3-edge, go1.x, " \
-    "ruby2.5, ruby2.7, provided"
-
-static bool is_listed(struct span list, struct span name)
-{
-    while (list.data) {
-        if (span_equal(span_trim(span_cut(&list, ',')), name))
-            return true;
-    }
-    return false;
-}
-
 static int check_runtime(struct call *call)
 {
     struct span runtime = input_string(call->input, "Runtime");
 
-    if (!runtime.data || is_listed(SPAN(RUNTIMES_LISTED), runtime) || is_listed(SPAN(RUNTIMES_NEWER), runtime))
+    if (!runtime.data || runtime_list_has(SPAN(RUNTIMES_LISTED), runtime) ||
+        runtime_list_has(SPAN(RUNTIMES_NEWER), runtime))
         return 0;
-    if (is_listed(SPAN(RUNTIMES_DEPRECATED), runtime))
+    if (runtime_list_has(SPAN(RUNTIMES_DEPRECATED), runtime))
         return aws_error_set(
             &call->error, AWS_ERROR_INVALID_PARAMETER_VALUE,
             "The runtime parameter of %.*s is no longer supported for creating or updating AWS Lambda "
@@ -88,7 +70,7 @@ static int check_snap_start(struct call *call)
 
     if (!span_equal(settled_string(call, "SnapStart", "ApplyOn"), SPAN("PublishedVersions")))
         return 0;
-    if (!runtime.data || (has_family && !is_listed(SPAN(RUNTIMES_WITHOUT_SNAPSHOTS), runtime)))
+    if (!runtime.data || (has_family && !runtime_list_has(SPAN(RUNTIMES_WITHOUT_SNAPSHOTS), runtime)))
         return 0;
     return aws_error_set(&call->error, AWS_ERROR_INVALID_PARAMETER_VALUE,
                          "%.*s is not supported for SnapStart enabled functions.", SPAN_ARG(runtime));
@@ -103,7 +85,7 @@ static bool is_reserved_variable(const char *name)
         "AWS_LAMBDA_LOG_GROUP_NAME, AWS_LAMBDA_LOG_STREAM_NAME, AWS_LAMBDA_RUNTIME_API, AWS_REGION, "
         "AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, LAMBDA_RUNTIME_DIR, LAMBDA_TASK_ROOT";
 
-    return is_listed(span_of(reserved, sizeof(reserved) - 1), span_from(name));
+    return runtime_list_has(span_of(reserved, sizeof(reserved) - 1), span_from(name));
 }
 
 static int append_chunk(const char *data, size_t length, void *context)
@@ -147,55 +129,6 @@ static int check_environment(struct call *call)
                           SPAN_ARG(buffer_span(&text)));
     buffer_deinit(&text);
     return r ? r : check_reserved_variables(call, variables);
-}
-
-/* "arn:...:layer:NAME" of "arn:...:layer:NAME:VERSION". */
-static struct span layer_without_version(struct span arn)
-{
-    size_t end = arn.length;
-
-    while (end > 0 && arn.data[end - 1] != ':')
-        end--;
-    return span_slice(arn, 0, end ? end - 1 : 0);
-}
-
-static int check_layer(struct call *call, const json_t *layers, size_t index)
-{
-    struct span arn = span_from(json_string_value(json_array_get(layers, index)));
-    struct arn parts;
-
-    for (size_t i = 0; i < index; i++) {
-        struct span other = span_from(json_string_value(json_array_get(layers, i)));
-        if (span_equal(layer_without_version(other), layer_without_version(arn)))
-            return aws_error_set(
-                &call->error, AWS_ERROR_INVALID_PARAMETER_VALUE,
-                "Two different versions of the same layer are not allowed to be referenced in the same "
-                "function. %.*s and %.*s are versions of the same layer.",
-                SPAN_ARG(other), SPAN_ARG(arn));
-    }
-    if (arn_parse(arn, &parts) == 0 && parts.region.length && !span_equal(parts.region, call->operation->region))
-        return aws_error_set(&call->error, AWS_ERROR_INVALID_PARAMETER_VALUE,
-                             "Layers are not in the same region as the function. Layers are expected to be in region "
-                             "%.*s.",
-                             SPAN_ARG(call->operation->region));
-    return 0;
-}
-
-/* No layer can have been published yet, so that none exists: the recorded answers for such layers are the truth. */
-static int check_layers(struct call *call)
-{
-    const json_t *layers = json_object_get(call->input, "Layers");
-    int r = 0;
-
-    if (json_array_size(layers) == 0)
-        return 0;
-    if (json_array_size(layers) > LAYERS_MAXIMUM)
-        return refuse(call, "Cannot reference more than 5 layers.");
-    for (size_t i = 0; r == 0 && i < json_array_size(layers); i++)
-        r = check_layer(call, layers, i);
-    return r ? r
-             : aws_error_set(&call->error, AWS_ERROR_INVALID_PARAMETER_VALUE, "Layer version %s does not exist.",
-                             json_string_value(json_array_get(layers, 0)));
 }
 
 static bool is_filled(const json_t *value)
@@ -258,7 +191,7 @@ int configuration_check(struct call *call)
     if (r == 0)
         r = check_environment(call);
     if (r == 0)
-        r = check_layers(call);
+        r = function_layers_check(call);
     if (r == 0)
         r = check_architecture(call);
     if (r == 0)
@@ -320,6 +253,7 @@ static void put_package(json_t *document, const struct call *call, bool *failed)
 
     put(document, "CodeSha256", json_string(call->package.sha256_base64), failed);
     put(document, "CodeSize", json_integer((json_int_t)call->package.zip_bytes), failed);
+    put(document, "UnpackedSize", json_integer((json_int_t)call->package.unpacked_bytes), failed);
     json_object_del(document, source_key);
     put_filled(document, source_key, input_string(code ? code : call->input, source_key), failed);
 }
@@ -414,6 +348,8 @@ static void put_members(json_t *document, const struct call *call, bool *failed)
     put_tracing(document, input, failed);
     put_filled(document, "KMSKeyArn", input_string(input, "KMSKeyArn"), failed);
     put_logging(document, call, failed);
+    if (function_layers_put(call, document) < 0)
+        *failed = true;
     put_last_modified(document, failed);
 }
 
@@ -500,6 +436,12 @@ static void put_pinned_runtime(json_t *answer, const struct catalog_version *ver
         put(answer, "RuntimeVersionConfig", json_pack("{s:s}", "RuntimeVersionArn", arn), failed);
 }
 
+int configuration_hide(json_t *answer)
+{
+    json_object_del(answer, source_key);
+    return function_layers_hide(answer);
+}
+
 json_t *configuration_render(const struct catalog_version *version, struct span qualifier, enum configuration_view view)
 {
     const struct catalog_version_config *config = version->config;
@@ -520,7 +462,8 @@ json_t *configuration_render(const struct catalog_version *version, struct span 
     put_pinned_runtime(answer, version, &failed);
     if (view == CONFIGURATION_LISTED)
         json_object_del(answer, "RuntimeVersionConfig");
-    json_object_del(answer, source_key);
+    if (configuration_hide(answer) < 0)
+        failed = true;
     return finish(answer, failed);
 }
 

@@ -66,6 +66,9 @@ json_t *configuration_update(const struct call *call, const json_t *current);
 /* A copy of `current` with another package (and architecture, if call->input has one), and LastModified now. */
 json_t *configuration_update_code(const struct call *call, const json_t *current);
 
+/* Takes out of an answer what documents keep and do not show. -ENOMEM. */
+int configuration_hide(json_t *answer) MUST_USE;
+
 enum configuration_view {
     CONFIGURATION_FULL,    /* with State and LastUpdateStatus, as Get* and Update* answer */
     CONFIGURATION_CREATED, /* without LastUpdateStatus, as Create* answers */

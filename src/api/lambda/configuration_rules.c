@@ -3,6 +3,7 @@
  * shapes, and what each must satisfy (ValidationException, all violations at once).
  */
 #include "api/lambda/configuration.h"
+#include "api/lambda/runtimes.h"
 #include "api/lambda/tags.h"
 #include "aws/shapes.h"
 
@@ -89,7 +90,6 @@ static void validate_required(struct call *call)
 
 /* --- strings --- */
 
-static const char *const architectures[] = {"x86_64", "arm64", NULL};
 static const char *const package_types[] = {"Zip", "Image", NULL};
 static const char *const tracing_modes[] = {"Active", "PassThrough", NULL};
 static const char *const snap_start_values[] = {"PublishedVersions", "None", NULL};
@@ -207,7 +207,7 @@ static const struct list_rule list_rules[] = {
      0,
      0,
      {.minimum = 1, .maximum = LAMBDA_LAYER_VERSION_ARN_MAXIMUM, .pattern = LAMBDA_LAYER_VERSION_ARN_PATTERN}},
-    {NULL, "Architectures", "architectures", 1, 1, {.values = architectures}},
+    {NULL, "Architectures", "architectures", 1, 1, {.values = runtime_architectures}},
     {"ImageConfig", "EntryPoint", "imageConfig.entryPoint", 0, 1500, {0}},
     {"ImageConfig", "Command", "imageConfig.command", 0, 1500, {0}},
 };

@@ -1,6 +1,7 @@
 /* Functions: create, read, list, configure, delete. */
 #include "api/lambda/configuration.h"
 #include "api/lambda/download.h"
+#include "api/lambda/function_layers.h"
 #include "api/lambda/handlers.h"
 #include "api/lambda/package.h"
 #include "api/lambda/runtime_management.h"
@@ -88,6 +89,8 @@ static int build_creation(struct call *call, struct catalog_change *change)
     if (table_get(&scope->functions, call->function_name))
         return refuse_existing(call);
     r = update_check_storage(call, scope, publish ? 2 : 1, 0);
+    if (r == 0)
+        r = function_layers_check_size(call, call->document);
     if (r == 0)
         r = catalog_change_create_function(change, call->function_name, &configuration,
                                            json_object_get(call->input, "Tags"), &call->version);
@@ -312,6 +315,9 @@ static int build_configuration(struct call *call, struct catalog_change *change)
     call->document = configuration_update(call, current->document);
     if (!call->document)
         return -ENOMEM;
+    r = function_layers_check_size(call, call->document);
+    if (r)
+        return r;
     call->version = function->latest;
     configuration = (struct catalog_configuration){
         .document = call->document,

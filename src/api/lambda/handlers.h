@@ -47,6 +47,16 @@ void lambda_update_function_url_config(struct operation *operation);
 void lambda_get_function_url_config(struct operation *operation);
 void lambda_delete_function_url_config(struct operation *operation);
 void lambda_list_function_url_configs(struct operation *operation);
+void lambda_publish_layer_version(struct operation *operation);
+void lambda_get_layer_version(struct operation *operation);
+void lambda_get_layer_version_by_arn(struct operation *operation);
+void lambda_delete_layer_version(struct operation *operation);
+void lambda_list_layers(struct operation *operation);
+void lambda_list_layer_versions(struct operation *operation);
+void lambda_add_layer_version_permission(struct operation *operation);
+void lambda_get_layer_version_policy(struct operation *operation);
+void lambda_remove_layer_version_permission(struct operation *operation);
+
 void lambda_tag_resource(struct operation *operation);
 void lambda_untag_resource(struct operation *operation);
 void lambda_list_tags(struct operation *operation);

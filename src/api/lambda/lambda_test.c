@@ -480,8 +480,8 @@ static void test_log_levels_belong_to_the_json_format(void **state)
 
 static void test_unsupported_operation_is_named(void **state)
 {
-    refused(*state, "GET", "/2018-10-31/layers", NULL, 501, "NotImplementedException",
-            "Kiln does not support the operation ListLayers yet.");
+    refused(*state, "GET", "/2025-11-30/capacity-providers", NULL, 501, "NotImplementedException",
+            "Kiln does not support the operation ListCapacityProviders yet.");
 }
 
 static void test_unknown_path_is_an_unknown_operation(void **state)
