@@ -4,7 +4,10 @@
  */
 #include "worker/environment.h"
 
+#include "worker/environment_extensions.h"
+
 #include <assert.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -114,10 +117,16 @@ static int send_request(struct environment *environment, enum environment_reques
     switch (request) {
     case REQUEST_CREATE:
         return send_create(environment);
+    case REQUEST_RUN_EXTENSIONS:
+        return extensions_send_runs(environment);
     case REQUEST_RUN:
         return send_run(environment);
     case REQUEST_LIMIT_CPU:
         return launcher_limit_cpu(launcher, environment->id);
+    case REQUEST_TERMINATE_RUNTIME:
+        return launcher_signal(launcher, environment->id, environment->run, SIGTERM);
+    case REQUEST_KILL_RUNTIME:
+        return launcher_signal(launcher, environment->id, environment->run, SIGKILL);
     case REQUEST_RESET:
         return launcher_reset(launcher, environment->id);
     case REQUEST_KILL:
@@ -156,7 +165,7 @@ static void send_wanted(struct environment *environment)
     }
 }
 
-static void ask(struct environment *environment, enum environment_request request)
+void environment_ask(struct environment *environment, enum environment_request request)
 {
     if (request == REQUEST_RESET || request == REQUEST_KILL)
         environment->wanted &= REQUEST_CREATE; /* a run not yet sent is not wanted any more */
@@ -181,23 +190,49 @@ static void stop_limits(struct environment *environment)
     limit_stop(&environment->settle);
 }
 
-static void begin_shutdown(struct environment *environment)
+/* What extensions are told of the end; NULL where there is no time for a Shutdown phase. */
+#define AT_ONCE  NULL
+#define SPINDOWN "spindown"
+
+static const char *failure_reason(const struct environment *environment)
 {
-    if (environment->state == ENVIRONMENT_SHUTDOWN)
-        return;
-    stop_limits(environment);
-    list_remove(&environment->probe_link);
-    set_state(environment, ENVIRONMENT_SHUTDOWN);
-    ask(environment, REQUEST_KILL);
+    return environment->failure.status == PLATFORM_TIMEOUT ? "timeout" : "failure";
 }
 
-static void begin_reset(struct environment *environment)
+void environment_on_closed(struct environment *environment)
 {
-    stop_limits(environment);
+    if (environment->state == ENVIRONMENT_SHUTDOWN) {
+        environment_ask(environment, REQUEST_KILL);
+        return;
+    }
     environment->runtime_alive = false;
     environment->frozen = false; /* the launcher thaws first */
+    environment_ask(environment, REQUEST_RESET);
+}
+
+static void begin_shutdown(struct environment *environment, const char *reason)
+{
+    bool closing = extensions_are_closing(environment);
+
+    if (environment->state != ENVIRONMENT_SHUTDOWN) {
+        stop_limits(environment);
+        list_remove(&environment->probe_link);
+        set_state(environment, ENVIRONMENT_SHUTDOWN);
+    } else if (!closing) {
+        return;
+    }
+    if (reason && (closing || extensions_close(environment, reason)))
+        return; /* one that a reset had begun goes on */
+    extensions_stop_closing(environment);
+    environment_on_closed(environment);
+}
+
+static void begin_reset(struct environment *environment, const char *reason)
+{
+    stop_limits(environment);
     set_state(environment, ENVIRONMENT_RESETTING);
-    ask(environment, REQUEST_RESET);
+    if (!extensions_close(environment, reason))
+        environment_on_closed(environment);
 }
 
 static void tell_ready(struct environment *environment, bool ok)
@@ -235,14 +270,20 @@ static void start_runtime(struct environment *environment, const struct runtime_
 
     if (first)
         log_init_start(environment);
-    environment->run++;
+    environment->run = ++environment->last_run;
     if (r == RUNTIME_CHOICE_NONE) {
         record_failure(environment, PLATFORM_ERROR, "Runtime.InvalidEntrypoint", "%s", environment->choice.error);
         fail_later(environment);
         return;
     }
+    if (!extensions_launch(environment))
+        environment_run_runtime(environment);
+}
+
+void environment_run_runtime(struct environment *environment)
+{
     environment->runtime_alive = true;
-    ask(environment, REQUEST_RUN);
+    environment_ask(environment, REQUEST_RUN);
 }
 
 /* Init's time runs from when there is a sandbox and a program in it. */
@@ -277,7 +318,7 @@ static void conclude(struct environment *environment);
 static void fault_sandbox(struct environment *environment, int error)
 {
     fault_set(&environment->sandbox_fault, error, "the sandbox could not be set up: %s", strerror(error));
-    begin_shutdown(environment);
+    begin_shutdown(environment, AT_ONCE);
 }
 
 void environment_on_created(struct environment *environment, struct sandbox_created *created)
@@ -328,13 +369,14 @@ static void become_idle(struct environment *environment)
 
 static void deliver_event(struct environment *environment);
 
-/* The runtime has asked for its first event. */
+/* The runtime has asked for its first event, and so have the extensions. */
 static void finish_init(struct environment *environment)
 {
     int64_t init_ns = end_init(environment);
 
+    extensions_log(environment);
     if (environment->boosted)
-        ask(environment, REQUEST_LIMIT_CPU);
+        environment_ask(environment, REQUEST_LIMIT_CPU);
     environment->boosted = false;
     if (environment->invocation) {
         set_state(environment, ENVIRONMENT_BUSY);
@@ -358,13 +400,14 @@ static void fail_init(struct environment *environment)
     const struct failure *failure = &environment->failure;
 
     environment_io_drain(environment);
+    extensions_log(environment);
     log_init_report(environment, end_init(environment), failure->status,
                     failure->report_type ? failure->report_type : failure->type);
     if (environment->invocation) {
         fail_invocation(environment);
         return;
     }
-    begin_reset(environment);
+    begin_reset(environment, failure_reason(environment));
     tell_ready(environment, false);
 }
 
@@ -418,7 +461,8 @@ static void deliver_event(struct environment *environment)
     left_ns = environment->limit.at_ns - now_ns;
     log_start(environment);
     environment->event_given = true;
-    if (runtime_api_send_event(environment, (clock_wall_ns() + left_ns) / NS_PER_MS) < 0) {
+    environment->deadline_wall_ms = (clock_wall_ns() + left_ns) / NS_PER_MS;
+    if (runtime_api_send_event(environment) < 0) {
         record_failure(environment, PLATFORM_ERROR, "Sandbox.Failure", "Out of memory");
         fail_later(environment);
     }
@@ -491,10 +535,10 @@ static void release_invocation(struct environment *environment)
 
     invocation->events->on_end(invocation);
     if (environment->retiring)
-        begin_shutdown(environment);
+        begin_shutdown(environment, SPINDOWN);
 }
 
-/* The runtime has asked for the next event after its answer. */
+/* The runtime has asked for the next event after its answer, and the extensions are done too. */
 static void finish_invocation(struct environment *environment)
 {
     limit_stop(&environment->limit);
@@ -571,9 +615,10 @@ static void fail_invocation(struct environment *environment)
     if (environment->state == ENVIRONMENT_RESETTING || environment->state == ENVIRONMENT_SHUTDOWN)
         return; /* the end of that releases the invocation */
     if (environment->retiring || environment->spec.origin == ENVIRONMENT_PROVISIONED)
-        begin_shutdown(environment); /* a provisioned one never initialises within an invocation: it is replaced */
+        /* a provisioned one never initialises within an invocation: it is replaced */
+        begin_shutdown(environment, failure_reason(environment));
     else
-        begin_reset(environment);
+        begin_reset(environment, failure_reason(environment));
 }
 
 void environment_on_limit(struct limit *limit)
@@ -605,7 +650,8 @@ bool environment_take_next(struct environment *environment, struct http_request 
     switch (environment->state) {
     case ENVIRONMENT_INIT:
         environment->next = request;
-        finish_init(environment);
+        if (extensions_end_registration(environment))
+            finish_init(environment);
         return true;
     case ENVIRONMENT_IDLE: /* its earlier connection was lost */
         environment->next = request;
@@ -614,14 +660,24 @@ bool environment_take_next(struct environment *environment, struct http_request 
         if (environment->event_given && !environment->answered)
             return false;
         environment->next = request;
-        if (environment->event_given)
-            finish_invocation(environment);
-        else
+        if (!environment->event_given)
             deliver_event(environment);
+        else if (!extensions_are_running(environment))
+            finish_invocation(environment);
         return true;
     default:
         return false;
     }
+}
+
+void environment_on_extension_ready(struct environment *environment)
+{
+    if (!environment->next || environment->failure.set)
+        return; /* the runtime is not ready */
+    if (environment->state == ENVIRONMENT_INIT && extensions_end_registration(environment))
+        finish_init(environment);
+    else if (environment->state == ENVIRONMENT_BUSY && environment->answered && !extensions_are_running(environment))
+        finish_invocation(environment);
 }
 
 /* While frozen it is the death of the runtime that cuts the connection (SIGKILL reaches frozen processes), and init,
@@ -629,6 +685,11 @@ bool environment_take_next(struct environment *environment, struct http_request 
 void environment_on_next_lost(struct environment *environment)
 {
     environment->next = NULL;
+    environment_on_idle_lost(environment);
+}
+
+void environment_on_idle_lost(struct environment *environment)
+{
     if (environment->state != ENVIRONMENT_IDLE)
         return;
     environment_io_thaw(environment);
@@ -685,6 +746,8 @@ static void record_exit(struct environment *environment, int exec_errno, const s
                        invocation_error_exec(environment->choice.path, exec_errno, text));
         return;
     }
+    if (environment->failure.by_extension && exit->out_of_memory)
+        clear_failure(environment); /* all were killed for their memory, in whatever order */
     if (environment->failure.set)
         return;
     record_failure(environment, PLATFORM_ERROR, "Runtime.ExitError", "%s",
@@ -693,9 +756,37 @@ static void record_exit(struct environment *environment, int exec_errno, const s
     environment->failure.report_type = exit->out_of_memory && exit->signal ? "Runtime.OutOfMemory" : NULL;
 }
 
+void environment_fail(struct environment *environment, enum failure_verdict verdict, const char *type,
+                      const char *message)
+{
+    if (environment->failure.by_extension)
+        clear_failure(environment);
+    if (!environment->failure.set) {
+        record_failure(environment, PLATFORM_ERROR, type, "%s", message);
+        environment->failure.by_extension = true;
+    }
+    if (verdict == FAILURE_STANDS)
+        conclude(environment);
+    else if (verdict == FAILURE_SETTLES)
+        fail_later(environment);
+    else
+        worker_start_limit(environment->worker, environment->worker->farewells, &environment->settle,
+                           clock_monotonic_ns());
+}
+
+void environment_on_idle_death(struct environment *environment)
+{
+    if (environment->events->on_idle_exit)
+        environment->events->on_idle_exit(environment, environment->context);
+    if (environment->state == ENVIRONMENT_IDLE)
+        begin_reset(environment, "failure");
+}
+
 void environment_on_process_exit(struct environment *environment, uint32_t run, int exec_errno,
                                  const struct sandbox_exit *exit)
 {
+    if (extensions_on_exit(environment, run, exec_errno, exit))
+        return;
     if (run != environment->run || !environment->runtime_alive)
         return;
     environment->runtime_alive = false;
@@ -709,12 +800,10 @@ void environment_on_process_exit(struct environment *environment, uint32_t run, 
             fail_later(environment);
         return;
     case ENVIRONMENT_IDLE: /* nobody waits: the next invocation begins with Init */
-        if (environment->events->on_idle_exit)
-            environment->events->on_idle_exit(environment, environment->context);
-        if (environment->state == ENVIRONMENT_IDLE)
-            begin_reset(environment);
+        environment_on_idle_death(environment);
         return;
     default:
+        extensions_on_runtime_exit(environment);
         return;
     }
 }
@@ -749,6 +838,7 @@ void environment_on_reset(struct environment *environment)
     if (environment->state != ENVIRONMENT_RESETTING)
         return;
     environment_io_drain_dead(environment);
+    extensions_forget(environment);
     r = runtime_api_renew(environment);
     if (r < 0) {
         fault_sandbox(environment, -r);
@@ -763,7 +853,7 @@ void environment_on_reset(struct environment *environment)
         environment->init_start_ns = clock_monotonic_ns();
         begin_init(environment);
     } else if (environment->retiring) {
-        begin_shutdown(environment);
+        begin_shutdown(environment, SPINDOWN);
     }
 }
 
@@ -779,7 +869,7 @@ int environment_begin(struct environment *environment)
     int r = send_create(environment);
 
     if (r == -EAGAIN)
-        ask(environment, REQUEST_CREATE); /* many at once: the launcher takes them in its own time */
+        environment_ask(environment, REQUEST_CREATE); /* many at once: the launcher takes them in its own time */
     else if (r < 0)
         return r;
     begin_init(environment); /* sent behind the creation, without waiting for it */
@@ -790,7 +880,7 @@ void environment_retire(struct environment *environment)
 {
     environment->retiring = true;
     if (!environment->invocation)
-        begin_shutdown(environment);
+        begin_shutdown(environment, SPINDOWN);
 }
 
 bool environment_is_ending(const struct environment *environment)
@@ -800,7 +890,7 @@ bool environment_is_ending(const struct environment *environment)
 
 void environment_kill(struct environment *environment)
 {
-    begin_shutdown(environment);
+    begin_shutdown(environment, AT_ONCE);
 }
 
 void environment_on_sandbox_gone(struct environment *environment, const struct fault *fault)

@@ -19,6 +19,9 @@
  * Verdicts that depend on the order of two sources (the launcher says that the runtime has died; its last request may
  * still lie in a socket) are recorded as `failure` and concluded a moment later, by the settle limit.
  *
+ * With extensions (environment_extensions.h) Init and BUSY end when these have asked for their next event too, and
+ * RESETTING and SHUTDOWN begin with a Shutdown phase.
+ *
  * Callbacks to the owner are made from the loop only (HTTP requests, launcher events, limits), and after each of them
  * the environment may have been retired or killed, which shows as state SHUTDOWN; it is freed in on_sandbox_gone only.
  */
@@ -50,10 +53,20 @@ enum environment_state {
 /* What is wanted of the launcher and could not be sent yet, as bits. */
 enum environment_request {
     REQUEST_CREATE = 1,
-    REQUEST_RUN = 2,
-    REQUEST_LIMIT_CPU = 4,
-    REQUEST_RESET = 8,
-    REQUEST_KILL = 16, /* in the order in which they are sent */
+    REQUEST_RUN_EXTENSIONS = 2,
+    REQUEST_RUN = 4,
+    REQUEST_LIMIT_CPU = 8,
+    REQUEST_TERMINATE_RUNTIME = 16,
+    REQUEST_KILL_RUNTIME = 32,
+    REQUEST_RESET = 64,
+    REQUEST_KILL = 128, /* in the order in which they are sent */
+};
+
+/* When a failure is concluded. */
+enum failure_verdict {
+    FAILURE_STANDS,  /* now */
+    FAILURE_SETTLES, /* in a moment: the culprit's last request may still lie in a socket */
+    FAILURE_LINGERS, /* when the culprit has exited, which it is about to, or a little later */
 };
 
 /* Why an Init or an invocation failed. */
@@ -64,6 +77,7 @@ struct failure {
     const char *report_type;                /* for REPORT where it differs, else NULL */
     char message[INVOCATION_MESSAGE_BYTES]; /* without "RequestId: ID Error: " */
     struct buffer posted;                   /* the runtime's own error, which goes to the caller as it is */
+    bool by_extension;
 };
 
 struct environment {
@@ -101,7 +115,8 @@ struct environment {
     /* the runtime */
     struct list_link probe_link; /* waits for the host's interpreters */
     struct runtime_choice choice;
-    uint32_t run;
+    uint32_t run;      /* of the runtime */
+    uint32_t last_run; /* of any process */
     bool runtime_alive;
     bool told_ready;
     int64_t init_start_ns;       /* 0: not begun */
@@ -110,6 +125,7 @@ struct environment {
     struct http_request *upload; /* POST of the invocation's answer, body not complete */
     bool torn_answer;            /* a body broke off and the settle limit runs */
     struct failure failure;
+    struct environment_extensions *extensions; /* NULL: none */
 
     /* the invocation */
     struct invocation *invocation;
@@ -120,6 +136,8 @@ struct environment {
     struct invocation_result held; /* answered, waiting for the log tail */
     bool holds_result;
     int64_t begin_ns; /* the event was given, or Init within the invocation began */
+    int64_t deadline_wall_ms;
+    char trace_id[96]; /* for a caller that sent none */
 
     struct limit limit;           /* Init or invocation */
     struct limit grace;           /* idle: freeze then */
@@ -153,6 +171,9 @@ struct worker {
     struct limit_queue *settles;
     struct limit_queue *farewells; /* like settles, longer: the runtime is likely to exit by itself */
     struct limit_queue *retries;
+    struct limit_queue *shutdowns; /* the Shutdown phase, with external extensions and without; the runtime's share */
+    struct limit_queue *internal_shutdowns;
+    struct limit_queue *runtime_shutdowns;
     int64_t armed_ns; /* when the timer fires, LIMIT_NEVER when it is not set */
 
     struct runtime_host host;
@@ -188,6 +209,22 @@ void environment_on_reset(struct environment *environment);
 /* Every process is gone. Ends what is under way, tells the owner and frees the environment. */
 void environment_on_sandbox_gone(struct environment *environment, const struct fault *fault);
 void environment_on_probed(struct environment *environment);
+
+/* Sends it, now or when the launcher takes it. */
+void environment_ask(struct environment *environment, enum environment_request request);
+/* Starts the runtime, once the external extensions have registered. */
+void environment_run_runtime(struct environment *environment);
+/* An extension has failed in Init or in an invocation. What it says later of itself counts more than what was known. */
+void environment_fail(struct environment *environment, enum failure_verdict verdict, const char *type,
+                      const char *message);
+/* A process without which nothing goes has died while there was nothing to do. */
+void environment_on_idle_death(struct environment *environment);
+/* An extension has asked for its next event, in Init or in an invocation. */
+void environment_on_extension_ready(struct environment *environment);
+/* The Shutdown phase is over. */
+void environment_on_closed(struct environment *environment);
+/* A waiting connection was cut: by the death of its process, of which a frozen init cannot tell. */
+void environment_on_idle_lost(struct environment *environment);
 
 void environment_on_limit(struct limit *limit);
 void environment_on_init_limit(struct limit *limit);
@@ -231,5 +268,5 @@ unsigned environment_io_memory_used(struct environment *environment, int64_t now
 int runtime_api_listen(struct environment *environment, int fd) MUST_USE;
 /* Cuts every connection and everything that lies in the socket from a dead runtime, and listens again. */
 int runtime_api_renew(struct environment *environment) MUST_USE;
-/* Gives the waiting GET next its event. -ENOMEM: it still waits. */
-int runtime_api_send_event(struct environment *environment, int64_t deadline_wall_ms) MUST_USE;
+/* Gives the waiting GET next its event, and the extensions theirs. -ENOMEM: it still waits. */
+int runtime_api_send_event(struct environment *environment) MUST_USE;

@@ -7,6 +7,8 @@
 #include "worker/environment.h"
 
 #include "base/clock.h"
+#include "worker/environment_extensions.h"
+#include "worker/extension_output.h"
 
 #include <stdio.h>
 
@@ -65,10 +67,14 @@ void environment_io_on_room(void *context)
     if (environment->output_paused && environment->output_poll)
         uv_poll_start(environment->output_poll, UV_READABLE, on_output);
     environment->output_paused = false;
+    if (environment->extensions)
+        extension_output_on_room(environment->extensions->output);
 }
 
 void environment_io_drain(struct environment *environment)
 {
+    if (environment->extensions)
+        extension_output_drain(environment->extensions->output);
     for (int i = 0; i < DRAIN_READS && environment->output_fd >= 0 && !environment->output_paused; i++)
         if (!read_output(environment))
             return;

@@ -4,6 +4,7 @@
  */
 #include "worker/environment.h"
 
+#include "worker/environment_extensions.h"
 #include "worker/process_variables.h"
 
 #include <stdio.h>
@@ -24,6 +25,8 @@ static int copy_spec(struct environment *environment, const struct environment_s
 
     *copy = (struct environment_spec){
         .memory_mib = spec->memory_mib, .timeout_s = spec->timeout_s, .tmp_mib = spec->tmp_mib, .origin = spec->origin};
+    copy->account = copy_text(environment, spec->account, &ok);
+    copy->handler = copy_text(environment, spec->handler, &ok);
     copy->function_name = copy_text(environment, spec->function_name, &ok);
     copy->version = copy_text(environment, spec->version, &ok);
     copy->runtime = copy_text(environment, spec->runtime, &ok);
@@ -154,6 +157,7 @@ void environment_destroy(struct environment *environment)
         http_listener_close(environment->listener, true);
     cleanup_close(&environment->api_fd);
     environment_io_stop(environment);
+    extensions_destroy(environment);
     function_log_stream_close(environment->log);
     if (environment->holds_result)
         buffer_deinit(&environment->held.payload);

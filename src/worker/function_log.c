@@ -457,6 +457,12 @@ void function_log_line(struct function_log_stream *stream, struct span line, int
     add_to_tail(stream, line);
 }
 
+void function_log_event(struct function_log_stream *stream, struct span line, int64_t wall_ns)
+{
+    add_event(stream, line, wall_ns / NS_PER_MS);
+    add_to_tail(stream, line);
+}
+
 /* Bytes without a newline at their end: kept until one comes, or cut when an event is full. */
 static void keep_unfinished(struct function_log_stream *stream, struct span bytes, int64_t time_ms)
 {

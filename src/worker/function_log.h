@@ -43,6 +43,8 @@ struct function_log_stream *function_log_stream_close(struct function_log_stream
 
 /* One line of the service, with its newline. Output that has not ended its line is ended before it. */
 void function_log_line(struct function_log_stream *stream, struct span line, int64_t wall_ns);
+/* One line of output of another source: what the function has not ended yet goes on after it. */
+void function_log_event(struct function_log_stream *stream, struct span line, int64_t wall_ns);
 /* Output of the function, in whatever pieces. */
 void function_log_output(struct function_log_stream *stream, struct span bytes, int64_t wall_ns);
 /* True when no more output should be read for now; on_room follows. */

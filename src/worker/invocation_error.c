@@ -62,6 +62,17 @@ const char *invocation_error_timeout(unsigned timeout_s, char text[INVOCATION_ME
     return text;
 }
 
+const char *invocation_error_extension_exit(int status, int signal, char text[INVOCATION_MESSAGE_BYTES])
+{
+    if (signal > 0 && (size_t)signal < ARRAY_SIZE(signal_names) && signal_names[signal])
+        snprintf(text, INVOCATION_MESSAGE_BYTES, "signal: %s", signal_names[signal]);
+    else if (signal > 0)
+        snprintf(text, INVOCATION_MESSAGE_BYTES, "signal: signal %d", signal);
+    else
+        snprintf(text, INVOCATION_MESSAGE_BYTES, status ? "exit status %d" : "exit code %d", status);
+    return text;
+}
+
 const char *invocation_error_exit(int status, int signal, char text[INVOCATION_MESSAGE_BYTES])
 {
     if (signal > 0 && (size_t)signal < ARRAY_SIZE(signal_names) && signal_names[signal])

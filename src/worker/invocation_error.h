@@ -22,6 +22,8 @@ const char *invocation_error_timeout(unsigned timeout_s, char text[INVOCATION_ME
 /* "Runtime exited with error: exit status 1", "... signal: killed", or "Runtime exited without providing a reason" for
  * status 0. Returns `text`. */
 const char *invocation_error_exit(int status, int signal, char text[INVOCATION_MESSAGE_BYTES]);
+/* Of an extension: "exit code 0", "exit status 1" or "signal: killed". Returns `text`. */
+const char *invocation_error_extension_exit(int status, int signal, char text[INVOCATION_MESSAGE_BYTES]);
 /* "fork/exec /var/task/bootstrap: permission denied". Returns `text`. */
 const char *invocation_error_exec(const char *path, int exec_errno, char text[INVOCATION_MESSAGE_BYTES]);
 

@@ -68,6 +68,16 @@ static void test_exec_and_timeout_texts(void **state)
     assert_string_equal(invocation_error_timeout(3, text), "Task timed out after 3.00 seconds");
 }
 
+static void test_extensions_exit_in_their_own_words(void **state)
+{
+    char text[INVOCATION_MESSAGE_BYTES];
+
+    (void)state;
+    assert_string_equal(invocation_error_extension_exit(0, 0, text), "exit code 0");
+    assert_string_equal(invocation_error_extension_exit(2, 0, text), "exit status 2");
+    assert_string_equal(invocation_error_extension_exit(0, 9, text), "signal: killed");
+}
+
 static void test_error_type_must_be_runtime_or_function(void **state)
 {
     (void)state;
@@ -87,6 +97,7 @@ int main(void)
         cmocka_unit_test(test_message_is_escaped),
         cmocka_unit_test(test_exit_texts),
         cmocka_unit_test(test_exec_and_timeout_texts),
+        cmocka_unit_test(test_extensions_exit_in_their_own_words),
         cmocka_unit_test(test_error_type_must_be_runtime_or_function),
     };
 

@@ -155,6 +155,25 @@ struct span platform_line_init_report(char text[PLATFORM_LINE_BYTES], int64_t in
     return finish(&line);
 }
 
+struct span platform_line_extension(char text[PLATFORM_LINE_BYTES], const char *name, const char *state,
+                                    const char *events, const char *error_type)
+{
+    struct line line = {text, 0};
+
+    put(&line, SPAN("EXTENSION\tName: "));
+    put_text(&line, name);
+    put(&line, SPAN("\tState: "));
+    put_text(&line, state);
+    put(&line, SPAN("\tEvents: ["));
+    put_text(&line, events);
+    put(&line, SPAN("]"));
+    if (error_type[0]) {
+        put(&line, SPAN("\tError Type: "));
+        put_text(&line, error_type);
+    }
+    return finish(&line);
+}
+
 uint64_t platform_billed_ms(int64_t duration_ns, int64_t init_ns)
 {
     int64_t billed_ns = MAX(duration_ns, 0) + MAX(init_ns, 0);

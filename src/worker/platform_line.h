@@ -35,5 +35,9 @@ struct span platform_line_report(char text[PLATFORM_LINE_BYTES], const struct pl
 struct span platform_line_init_report(char text[PLATFORM_LINE_BYTES], int64_t init_ns, const char *phase,
                                       enum platform_status status, const char *error_type);
 
+/* "EXTENSION\tName: NAME\tState: Ready\tEvents: [INVOKE, SHUTDOWN]\n", with "\tError Type: T" unless that is empty. */
+struct span platform_line_extension(char text[PLATFORM_LINE_BYTES], const char *name, const char *state,
+                                    const char *events, const char *error_type);
+
 /* Whole milliseconds, rounded up, of Init (if any) and duration together. */
 uint64_t platform_billed_ms(int64_t duration_ns, int64_t init_ns);

@@ -101,6 +101,17 @@ static void test_billed_time_rounds_up(void **state)
     assert_int_equal(platform_billed_ms(600000, 600000), 2);
 }
 
+static void test_extension_lines_tell_state_and_cause(void **state)
+{
+    char text[PLATFORM_LINE_BYTES];
+
+    (void)state;
+    assert_line(platform_line_extension(text, "agent", "Ready", "INVOKE, SHUTDOWN", ""),
+                "EXTENSION\tName: agent\tState: Ready\tEvents: [INVOKE, SHUTDOWN]\n");
+    assert_line(platform_line_extension(text, "agent", "LaunchError", "", "PermissionDenied"),
+                "EXTENSION\tName: agent\tState: LaunchError\tEvents: []\tError Type: PermissionDenied\n");
+}
+
 static void test_absurdly_long_names_are_cut_and_still_end_the_line(void **state)
 {
     char text[PLATFORM_LINE_BYTES];
@@ -125,6 +136,7 @@ int main(void)
         cmocka_unit_test(test_failed_reports_say_how),
         cmocka_unit_test(test_init_report),
         cmocka_unit_test(test_billed_time_rounds_up),
+        cmocka_unit_test(test_extension_lines_tell_state_and_cause),
         cmocka_unit_test(test_absurdly_long_names_are_cut_and_still_end_the_line),
     };
 

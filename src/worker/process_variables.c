@@ -154,6 +154,43 @@ int process_variables_build(const struct environment_spec *spec, const char *log
     return 0;
 }
 
+/* "Lambda extensions have access to the function's environment variables, except ..." */
+static const char *const hidden_from_extensions[] = {
+    "AWS_EXECUTION_ENV",          "AWS_LAMBDA_LOG_GROUP_NAME",
+    "AWS_LAMBDA_LOG_STREAM_NAME", "AWS_XRAY_CONTEXT_MISSING",
+    "AWS_XRAY_DAEMON_ADDRESS",    "LAMBDA_RUNTIME_DIR",
+    "LAMBDA_TASK_ROOT",           "_AWS_XRAY_DAEMON_ADDRESS",
+    "_AWS_XRAY_DAEMON_PORT",      "_HANDLER",
+};
+
+static bool is_hidden_from_extensions(const char *variable)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(hidden_from_extensions); i++)
+        if (has_name(variable, span_from(hidden_from_extensions[i])))
+            return true;
+    return false;
+}
+
+int process_variables_for_extensions(const char *const *variables, struct arena *arena,
+                                     const char *const **ret_variables)
+{
+    const char **kept;
+    size_t count = 0;
+
+    while (variables[count])
+        count++;
+    kept = arena_alloc(arena, (count + 1) * sizeof(*kept));
+    if (!kept)
+        return -ENOMEM;
+    count = 0;
+    for (size_t i = 0; variables[i]; i++)
+        if (!is_hidden_from_extensions(variables[i]))
+            kept[count++] = variables[i];
+    kept[count] = NULL;
+    *ret_variables = kept;
+    return 0;
+}
+
 bool process_variables_is_reserved(struct span name)
 {
     for (size_t i = 0; i < ARRAY_SIZE(reserved_names); i++)

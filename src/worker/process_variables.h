@@ -16,5 +16,12 @@
 int process_variables_build(const struct environment_spec *spec, const char *log_stream, struct arena *arena,
                             const char *const **ret_variables) MUST_USE;
 
+/*
+ * Those of `variables` (as process_variables_build made them) that external extensions see: the guide leaves out what
+ * concerns the runtime alone. A NULL-terminated array in `arena` that shares the strings. 0 or -ENOMEM.
+ */
+int process_variables_for_extensions(const char *const *variables, struct arena *arena,
+                                     const char *const **ret_variables) MUST_USE;
+
 /* True for names that a function may not set itself. */
 bool process_variables_is_reserved(struct span name);

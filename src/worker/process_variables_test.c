@@ -148,6 +148,28 @@ static void test_own_variables_replace_defaults_but_not_reserved_ones(void **sta
     assert_variable(variables, "", NULL);
 }
 
+static void test_extensions_do_not_see_what_concerns_the_runtime(void **state)
+{
+    CLEANUP(arena_deinit) struct arena arena = {0};
+    static const struct environment_variable own[] = {{"TABLE", "orders"}};
+    struct environment_spec spec = base_spec;
+    const char *const *variables;
+
+    (void)state;
+    spec.runtime = "python3.12";
+    spec.variables = own;
+    spec.variable_count = ARRAY_SIZE(own);
+    assert_int_equal(process_variables_for_extensions(build(&spec, &arena), &arena, &variables), 0);
+    assert_variable(variables, "TABLE", "orders");
+    assert_variable(variables, "AWS_REGION", "eu-west-1");
+    assert_variable(variables, "AWS_LAMBDA_FUNCTION_NAME", "shop");
+    assert_variable(variables, "_HANDLER", NULL);
+    assert_variable(variables, "LAMBDA_TASK_ROOT", NULL);
+    assert_variable(variables, "AWS_EXECUTION_ENV", NULL);
+    assert_variable(variables, "AWS_LAMBDA_LOG_STREAM_NAME", NULL);
+    assert_variable(variables, "_AWS_XRAY_DAEMON_PORT", NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +178,7 @@ int main(void)
         cmocka_unit_test(test_managed_runtimes_have_their_own),
         cmocka_unit_test(test_provisioned_says_so),
         cmocka_unit_test(test_own_variables_replace_defaults_but_not_reserved_ones),
+        cmocka_unit_test(test_extensions_do_not_see_what_concerns_the_runtime),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

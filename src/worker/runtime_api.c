@@ -9,6 +9,9 @@
 #include "base/clock.h"
 #include "http/server.h"
 #include "sandbox/peer.h"
+#include "worker/api_answer.h"
+#include "worker/environment_extensions.h"
+#include "worker/extensions_api.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -51,47 +54,14 @@ static struct target parse_path(struct span path)
 
 static const struct http_header json_type = {{"Content-Type", 12}, {"application/json", 16}};
 
-static void respond_json(struct http_request *request, int status, struct buffer *body)
-{
-    http_respond(request, status, &json_type, 1, body);
-}
-
-static void respond_error(struct http_request *request, int status, const char *type, const char *message)
-{
-    struct buffer body = BUFFER_INIT;
-
-    if (runtime_api_error_json(type, message, &body) < 0)
-        buffer_deinit(&body);
-    respond_json(request, status, &body);
-}
-
-static void respond_accepted(struct http_request *request)
-{
-    struct buffer body = BUFFER_INIT;
-
-    if (buffer_append_span(&body, SPAN("{\"status\":\"OK\"}\n")) < 0)
-        buffer_deinit(&body);
-    respond_json(request, 202, &body);
-}
-
 static void respond_wrong_moment(struct http_request *request)
 {
-    respond_error(request, 403, "InvalidStateTransition", "State transition is not allowed");
+    api_answer_error(request, 403, "InvalidStateTransition", "State transition is not allowed");
 }
 
 static void respond_unknown_id(struct http_request *request)
 {
-    respond_error(request, 400, "InvalidRequestID", "Invalid request ID");
-}
-
-static void respond_text(struct http_request *request, int status, struct span text)
-{
-    static const struct http_header type = {{"Content-Type", 12}, {"text/plain; charset=utf-8", 25}};
-    struct buffer body = BUFFER_INIT;
-
-    if (buffer_append_span(&body, text) < 0)
-        buffer_deinit(&body);
-    http_respond(request, status, &type, 1, &body);
+    api_answer_error(request, 400, "InvalidRequestID", "Invalid request ID");
 }
 
 #define TOO_LARGE_FOR_RUNTIME "Exceeded maximum allowed payload size (6291556 bytes)."
@@ -115,7 +85,7 @@ static void on_headers(struct http_request *request, void *context)
         return;
     if (http_request_content_length(request) > INVOCATION_RESPONSE_MAX) {
         refuse_large_answer(environment);
-        respond_error(request, 413, "RequestEntityTooLarge", TOO_LARGE_FOR_RUNTIME);
+        api_answer_error(request, 413, "RequestEntityTooLarge", TOO_LARGE_FOR_RUNTIME);
         return;
     }
     if (!environment->upload)
@@ -140,7 +110,7 @@ static void on_init_error(struct environment *environment, struct http_request *
     CLEANUP(buffer_deinit) struct buffer posted = http_request_take_body(request);
 
     if (environment_take_init_error(environment, error_type_of(request), &posted))
-        respond_accepted(request);
+        api_answer_accepted(request);
     else
         respond_wrong_moment(request);
 }
@@ -166,12 +136,12 @@ static void on_answer(struct environment *environment, struct http_request *requ
     if (target.route == ROUTE_RESPONSE && !mode_is_valid(request)) {
         environment_refuse_answer(environment, "Runtime.InvalidResponseModeHeader",
                                   "Invalid response mode header: only streaming is known");
-        respond_error(request, 400, "InvalidFunctionResponseMode", "Invalid response mode");
+        api_answer_error(request, 400, "InvalidFunctionResponseMode", "Invalid response mode");
         return;
     }
     payload = http_request_take_body(request);
     environment_take_answer(environment, &payload, target.route == ROUTE_ERROR);
-    respond_accepted(request); /* the caller's answer is on its way already */
+    api_answer_accepted(request); /* the caller's answer is on its way already */
 }
 
 static void on_request(struct http_request *request, void *context)
@@ -181,10 +151,12 @@ static void on_request(struct http_request *request, void *context)
     bool is_get = span_equal(http_request_method(request), SPAN("GET"));
     bool is_post = span_equal(http_request_method(request), SPAN("POST"));
 
+    if (target.route == ROUTE_NONE && extensions_api_on_request(environment, request))
+        return;
     if (target.route == ROUTE_NONE)
-        respond_text(request, 404, SPAN("404 page not found\n"));
+        api_answer_not_found(request);
     else if (target.route == ROUTE_NEXT ? !is_get : !is_post)
-        respond_text(request, 405, SPAN("405 method not allowed\n"));
+        api_answer_wrong_method(request);
     else if (target.route == ROUTE_NEXT)
         on_next(environment, request);
     else if (target.route == ROUTE_INIT_ERROR)
@@ -199,6 +171,8 @@ static void on_request_gone(struct http_request *request, void *context)
 
     if (environment->next == request)
         environment_on_next_lost(environment);
+    else if (extensions_on_next_lost(environment, request))
+        environment_on_idle_lost(environment);
     if (environment->upload != request)
         return;
     environment->upload = NULL;
@@ -281,17 +255,18 @@ int runtime_api_renew(struct environment *environment)
 
 /* --- the event ---------------------------------------------------------------------------------------------------- */
 
-enum { EVENT_HEADERS_MAX = 7, TRACE_BYTES = 96 };
+enum { EVENT_HEADERS_MAX = 7 };
 
 /* As the service makes one for callers that sent none: not sampled. */
-static struct span make_trace_id(struct environment *environment, char text[TRACE_BYTES])
+static struct span make_trace_id(struct environment *environment)
 {
     struct prng *prng = &environment->worker->prng;
     uint64_t a = prng_next(prng), b = prng_next(prng), parent = prng_next(prng);
-    int length = snprintf(text, TRACE_BYTES, "Root=1-%08x-%016" PRIx64 "%08x;Parent=%016" PRIx64 ";Sampled=0",
+    int length = snprintf(environment->trace_id, sizeof(environment->trace_id),
+                          "Root=1-%08x-%016" PRIx64 "%08x;Parent=%016" PRIx64 ";Sampled=0",
                           (unsigned)(clock_wall_ns() / NS_PER_S), a, (unsigned)b, parent);
 
-    return span_of(text, (size_t)length);
+    return span_of(environment->trace_id, (size_t)length);
 }
 
 /* The event's bytes: moved where the owner lets us, copied otherwise. */
@@ -304,27 +279,27 @@ static int take_event(struct invocation *invocation, struct buffer *body)
     return 0;
 }
 
-int runtime_api_send_event(struct environment *environment, int64_t deadline_wall_ms)
+int runtime_api_send_event(struct environment *environment)
 {
     struct invocation *invocation = environment->invocation;
     struct buffer body;
     struct http_header headers[EVENT_HEADERS_MAX];
     size_t count = 0;
     char deadline[24];
-    char trace[TRACE_BYTES];
-    int length = snprintf(deadline, sizeof(deadline), "%" PRId64, deadline_wall_ms);
+    struct span trace;
+    int length = snprintf(deadline, sizeof(deadline), "%" PRId64, environment->deadline_wall_ms);
     int r = take_event(invocation, &body);
 
     if (r < 0)
         return r;
+    trace = invocation->trace_id.length ? invocation->trace_id : make_trace_id(environment);
+    extensions_send_invoke(environment, trace);
     headers[count++] = json_type;
     headers[count++] = (struct http_header){SPAN("Lambda-Runtime-Aws-Request-Id"), span_from(invocation->request_id)};
     headers[count++] = (struct http_header){SPAN("Lambda-Runtime-Deadline-Ms"), span_of(deadline, (size_t)length)};
     headers[count++] =
         (struct http_header){SPAN("Lambda-Runtime-Invoked-Function-Arn"), span_from(invocation->invoked_arn)};
-    headers[count++] =
-        (struct http_header){SPAN("Lambda-Runtime-Trace-Id"),
-                             invocation->trace_id.length ? invocation->trace_id : make_trace_id(environment, trace)};
+    headers[count++] = (struct http_header){SPAN("Lambda-Runtime-Trace-Id"), trace};
     if (invocation->client_context.length)
         headers[count++] = (struct http_header){SPAN("Lambda-Runtime-Client-Context"), invocation->client_context};
     http_respond(TAKE_PTR(environment->next), 200, headers, count, &body);

@@ -7,6 +7,7 @@
  * stopped meanwhile it fires for nothing, a few times a second under load and never when all is idle.
  */
 #include "worker/environment.h"
+#include "worker/environment_extensions.h"
 
 #include <stdio.h>
 
@@ -14,6 +15,7 @@ enum {
     FREEZE_GRACE_MS = 100,
     INIT_LIMIT_MS = 10000,
     PROVISIONED_INIT_LIMIT_MS = 130000,
+    SHUTDOWN_LIMIT_MS = 2000,
     SETTLE_MS = 5,    /* from the death of a runtime to the verdict: its last request may lie in a socket */
     FAREWELL_MS = 50, /* from a posted Init error or a torn answer to the verdict, when the runtime does not exit */
     RETRY_MS = 5,     /* the launcher's socket was full */
@@ -248,12 +250,19 @@ static void close_handles(struct worker_handles *handles)
 static int make_limits(struct worker *worker)
 {
     const struct worker_config *config = &worker->config;
+    int64_t shutdown_ns = config->shutdown_limit_ms * NS_PER_MS;
 
     worker->graces = limit_set_queue(&worker->limits, config->freeze_grace_ms * NS_PER_MS, environment_on_grace);
     worker->settles = limit_set_queue(&worker->limits, SETTLE_MS * NS_PER_MS, environment_on_settle);
     worker->farewells = limit_set_queue(&worker->limits, FAREWELL_MS * NS_PER_MS, environment_on_settle);
     worker->retries = limit_set_queue(&worker->limits, RETRY_MS * NS_PER_MS, environment_on_retry);
-    return worker->graces && worker->settles && worker->farewells && worker->retries ? 0 : -ENOMEM;
+    worker->shutdowns = limit_set_queue(&worker->limits, shutdown_ns, extensions_on_closing_limit);
+    worker->internal_shutdowns = limit_set_queue(&worker->limits, shutdown_ns / 4, extensions_on_closing_limit);
+    worker->runtime_shutdowns = limit_set_queue(&worker->limits, shutdown_ns * 3 / 20, extensions_on_runtime_limit);
+    return worker->graces && worker->settles && worker->farewells && worker->retries && worker->shutdowns &&
+                   worker->internal_shutdowns && worker->runtime_shutdowns
+               ? 0
+               : -ENOMEM;
 }
 
 static int make_parts(struct worker *worker)
@@ -289,6 +298,7 @@ int worker_new(const struct worker_config *config, struct worker **ret_worker, s
     worker->config.init_limit_ms = config->init_limit_ms ? config->init_limit_ms : INIT_LIMIT_MS;
     worker->config.provisioned_init_limit_ms =
         config->provisioned_init_limit_ms ? config->provisioned_init_limit_ms : PROVISIONED_INIT_LIMIT_MS;
+    worker->config.shutdown_limit_ms = config->shutdown_limit_ms ? config->shutdown_limit_ms : SHUTDOWN_LIMIT_MS;
     worker->armed_ns = LIMIT_NEVER;
     list_init(&worker->environments);
     list_init(&worker->probing);

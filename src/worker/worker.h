@@ -114,6 +114,8 @@ struct worker_config {
     unsigned freeze_grace_ms;           /* idle time before freezing; 0: 100 */
     unsigned init_limit_ms;             /* Init of an on-demand environment; 0: 10,000 */
     unsigned provisioned_init_limit_ms; /* at least this, or the function's timeout, at most 900 s; 0: 130,000 */
+    unsigned shutdown_limit_ms;         /* Shutdown phase with external extensions, of which the runtime has 3/20; a
+                                           quarter with internal ones alone; 0: 2,000 */
     void (*on_lost)(void *context);     /* the launcher died */
     void *context;
 };

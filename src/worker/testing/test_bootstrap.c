@@ -407,6 +407,11 @@ static void handle(const struct event *event)
         respond(event, "ok");
         close(connection);
         connection = dial();
+    } else if (!strcmp(command, "register")) {
+        snprintf(text, sizeof(text), "%d",
+                 request_on(connection, "POST", "/2020-01-01/extension/register", "Lambda-Extension-Name: late\r\n",
+                            "{}", 2));
+        respond(event, text);
     } else if (!strcmp(command, "memory")) {
         use_memory(strtoul(argument, NULL, 10));
         respond(event, "used");
@@ -419,8 +424,122 @@ static void handle(const struct event *event)
     }
 }
 
+/* --- an internal extension ---------------------------------------------------------------------------------------- */
+
+static int internal = -1; /* its connection; its GET event/next is always under way there */
+static char internal_id[128];
+static char internal_event[1024];
+
+/* The status; the answer's body in internal_event, its headers in `headers`. */
+static int internal_request(const char *method, const char *path, const char *extra, const char *body,
+                            char headers[4096])
+{
+    char head[1024];
+    int length = snprintf(head, sizeof(head),
+                          "%s /2020-01-01/extension/%s HTTP/1.1\r\nHost: api\r\n%s%sContent-Length: %zu\r\n\r\n%s",
+                          method, path, internal_id, extra, strlen(body), body);
+
+    if (!send_all(internal, head, (size_t)length))
+        return 0;
+    return headers ? read_answer(internal, headers, 4096, internal_event, sizeof(internal_event)) : 0;
+}
+
+static void on_terminated(int number)
+{
+    static const char text[] = "runtime: SIGTERM\n";
+
+    (void)number;
+    if (write(STDOUT_FILENO, text, sizeof(text) - 1) > 0)
+        _exit(0);
+    _exit(1);
+}
+
+static void start_internal(const char *events)
+{
+    char headers[4096];
+    char id[64];
+    char body[128];
+
+    signal(SIGTERM, on_terminated);
+    internal = dial();
+    snprintf(body, sizeof(body), "{\"events\":[%s]}", events);
+    if (internal_request("POST", "register", "Lambda-Extension-Name: inside\r\n", body, headers) != 200)
+        exit(87);
+    copy_header(headers, "lambda-extension-identifier:", id, sizeof(id));
+    snprintf(internal_id, sizeof(internal_id), "Lambda-Extension-Identifier: %s\r\n", id);
+    internal_request("GET", "event/next", "", "", NULL);
+}
+
+/* The event that came along with the runtime's; then it asks for the next. */
+static void finish_internal(void)
+{
+    char headers[4096];
+
+    if (read_answer(internal, headers, sizeof(headers), internal_event, sizeof(internal_event)) != 200)
+        exit(86);
+    internal_request("GET", "event/next", "", "", NULL);
+}
+
+/* What registration says to requests that are wrong, "STATUS TYPE" each. */
+static void misuse_extensions(void)
+{
+    static const struct {
+        const char *method, *path, *headers, *body;
+    } requests[] = {
+        {"POST", "register", "", "{}"},
+        {"POST", "register", "Lambda-Extension-Name: a\r\n", "{"},
+        {"POST", "register", "Lambda-Extension-Name: a\r\n", "[]"},
+        {"POST", "register", "Lambda-Extension-Name: a\r\n", "{\"events\":\"INVOKE\"}"},
+        {"POST", "register", "Lambda-Extension-Name: a\r\n", "{\"events\":[7]}"},
+        {"POST", "register", "Lambda-Extension-Name: a\r\n", "{\"events\":[\"NOPE\"]}"},
+        {"POST", "register", "Lambda-Extension-Name: a\r\n", "{\"events\":[\"SHUTDOWN\"]}"},
+        {"POST", "register", "Lambda-Extension-Name: inside\r\n", "{\"events\":[]}"},
+        {"GET", "register", "", ""},
+        {"POST", "event/next", "", ""},
+        {"GET", "event/other", "", ""},
+        {"GET", "event/next", "", ""},
+        {"GET", "event/next", "Lambda-Extension-Identifier: nonsense\r\n", ""},
+        {"GET", "event/next", "Lambda-Extension-Identifier: 00000000-0000-4000-8000-000000000000\r\n", ""},
+        {"POST", "init/error", "", ""},
+    };
+    char headers[4096];
+    char text[512];
+
+    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+        int status;
+
+        internal = dial();
+        status = internal_request(requests[i].method, requests[i].path, requests[i].headers, requests[i].body, headers);
+        snprintf(text, sizeof(text), "%zu: %d %.400s\n", i, status, internal_event);
+        if (write(STDOUT_FILENO, text, strlen(text)) < 0)
+            exit(85);
+        close(internal);
+    }
+    internal = -1;
+}
+
+/* Registers until it is refused, without ever asking for an event. */
+static void register_many(void)
+{
+    char headers[4096];
+    char name[64];
+    char text[512];
+    int status = 200;
+
+    internal = dial();
+    for (int i = 0; status == 200; i++) {
+        snprintf(name, sizeof(name), "Lambda-Extension-Name: e%d\r\n", i);
+        status = internal_request("POST", "register", name, "{}", headers);
+        snprintf(text, sizeof(text), "%d: %d %.400s\n", i, status, internal_event);
+        if (write(STDOUT_FILENO, text, strlen(text)) < 0)
+            exit(85);
+    }
+    exit(84);
+}
+
 /* INIT: "sleep MS", "exit N", "signal N", "hang", "error", "once PATH" (exits 9 unless PATH is there, and makes it),
- * "idleexit PATH" (the same, but dies while it waits for an event). */
+ * "idleexit PATH" (the same, but dies while it waits for an event), "internal EVENTS" (registers an internal
+ * extension), "misuse" (registers it badly, then well), "many". */
 static void initialise(const char *init)
 {
     const char *argument = strchr(init, ' ');
@@ -442,6 +561,16 @@ static void initialise(const char *init)
                        sizeof(body) - 1) != 202)
             exit(97);
         exit(1);
+    }
+    if (!strncmp(init, "many", 4))
+        register_many();
+    if (!strncmp(init, "internal", 8))
+        start_internal(argument);
+    if (!strncmp(init, "misuse", 6)) {
+        start_internal("");
+        close(internal);
+        internal_id[0] = '\0';
+        misuse_extensions();
     }
     if (!strncmp(init, "once", 4) && access(argument, F_OK) != 0) {
         close(open(argument, O_CREAT | O_WRONLY, 0600));
@@ -468,5 +597,7 @@ int main(void)
     for (;;) {
         next_event(&event);
         handle(&event);
+        if (internal >= 0)
+            finish_internal();
     }
 }
