@@ -49,7 +49,7 @@ static void test_any_order_of_adding_comes_out_sorted(void **state)
             last = event_queue_take(&queue);
         }
     }
-    assert_int_equal(queue.count, 0);
+    assert_true(event_queue_is_empty(&queue));
     event_queue_deinit(&queue);
 }
 

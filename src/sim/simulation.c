@@ -657,7 +657,7 @@ static void tear_down(struct engine *engine)
 {
     /* What core still holds of environments is forgotten; what is starting or stopping is in no list of ours only when
      * it is gone already and its READY was still to come. */
-    while (engine->queue.count) {
+    while (!event_queue_is_empty(&engine->queue)) {
         struct event event = event_queue_take(&engine->queue);
         struct engine_environment *environment = event.subject;
         if (event_kind(&event) == ENGINE_READY && !environment->core)
