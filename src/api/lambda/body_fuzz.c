@@ -15,6 +15,14 @@ static const struct {
     {"POST", "/2015-03-31/functions/f/aliases"},
     {"PUT", "/2015-03-31/functions/f/aliases/live"},
     {"PUT", "/2017-10-31/functions/f/concurrency"},
+    {"POST", "/2015-03-31/functions/f/policy"},
+    {"PUT", "/2019-09-25/functions/f/event-invoke-config"},
+    {"POST", "/2019-09-25/functions/f/event-invoke-config"},
+    {"POST", "/2021-10-31/functions/f/url"},
+    {"PUT", "/2021-10-31/functions/f/url"},
+    {"PUT", "/2021-07-20/functions/f/runtime-management-config"},
+    {"PUT", "/2024-08-31/functions/f/recursion-config"},
+    {"PUT", "/2025-11-30/functions/f/function-scaling-config?Qualifier=1"},
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -27,6 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     if (!open) {
         api_open(&world);
+        api_create_function(&world, "f");
         open = true;
     }
     api_start(&world, operations[data[0] % ARRAY_SIZE(operations)].method,

@@ -52,7 +52,13 @@ static const struct note {
     {"CreateEventSourceMapping",
      "a mapping is kept with its settings and states; its source is not polled yet, nor asked "
      "whether it exists"},
+    {"CreateFunctionUrlConfig", "the URL is kept and shown; it is not served yet"},
     {"Invoke", "`RequestResponse` and `DryRun`; `Event` answers 501"},
+    {"PutFunctionEventInvokeConfig", "kept and shown; asynchronous invocation is not there yet"},
+    {"PutFunctionRecursionConfig", "kept and shown; loops are not detected yet"},
+    {"PutFunctionScalingConfig", "refused as on the service for functions without a capacity provider"},
+    {"GetFunctionScalingConfig", "likewise"},
+    {"PutRuntimeManagementConfig", "kept and shown; the interpreter is the host's"},
     {"CreateFunction", "zip packages, in the request or from S3; no images"},
     {"UpdateFunctionCode", "zip packages, in the request or from S3; no images"},
 };
