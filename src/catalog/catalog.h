@@ -143,12 +143,14 @@ enum catalog_record_kind {
     CATALOG_MANAGED_POLICY,       /* likewise */
     CATALOG_LAYER,                /* by name; api/lambda/layers */
     CATALOG_LAYER_VERSION,        /* NAME:NUMBER; keeps a package of the code store, see catalog_change_put_record */
+    CATALOG_CODE_SIGNING_CONFIG,  /* by id; api/lambda/code_signing */
     /* These hang on a function and one of its qualifiers, and go with them; api/lambda. */
     CATALOG_POLICY,
     CATALOG_FUNCTION_URL,
     CATALOG_EVENT_INVOKE_CONFIG,
     CATALOG_RUNTIME_MANAGEMENT_CONFIG,
     CATALOG_RECURSION_CONFIG,
+    CATALOG_FUNCTION_CODE_SIGNING,
     CATALOG_RECORD_KINDS
 };
 

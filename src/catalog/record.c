@@ -15,11 +15,13 @@ static const char *const collections[CATALOG_RECORD_KINDS] = {
     [CATALOG_MANAGED_POLICY] = "managed-policies",
     [CATALOG_LAYER] = "layers",
     [CATALOG_LAYER_VERSION] = "layer-versions",
+    [CATALOG_CODE_SIGNING_CONFIG] = "code-signing-configs",
     [CATALOG_POLICY] = "policies",
     [CATALOG_FUNCTION_URL] = "function-urls",
     [CATALOG_EVENT_INVOKE_CONFIG] = "event-invoke-configs",
     [CATALOG_RUNTIME_MANAGEMENT_CONFIG] = "runtime-management-configs",
     [CATALOG_RECURSION_CONFIG] = "recursion-configs",
+    [CATALOG_FUNCTION_CODE_SIGNING] = "function-code-signing",
 };
 
 #define FIRST_ATTACHED CATALOG_POLICY

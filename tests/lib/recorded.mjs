@@ -15,7 +15,7 @@ import { REPOSITORY, waitUntil, zip } from './kiln.mjs'
 const RECORDED_ACCOUNT = '111111111111'
 const KIND_WORDS = new Set([
   'lambda-url', 'date', 'datetime', '<datetime>', 'timestamp', '<approximate-creation-datetime>', 'code-sha256', 'log-result',
-  '<code-size>', '<location>', '<remaining-time-in-millis>', 'maximum-batching-window-in-seconds',
+  '<code-size>', '<location>', '<layer-location>', '<remaining-time-in-millis>', 'maximum-batching-window-in-seconds',
 ])
 const PLACEHOLDER = /<[^<>]+>/g
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -39,6 +39,11 @@ export function recordedSequences(corrections = {}) {
 export function isComparable({ service, recorded, link }) {
   if (recorded === null || service) return false
   return link === 'exact' || link === 'part' || (link === 'derived' && typeof recorded.Code === 'string')
+}
+
+/** A member by its path: "Payload", "CodeSigningConfigs.0". */
+function memberAt(answer, path) {
+  return path.split('.').reduce((value, name) => value?.[name], answer)
 }
 
 export class Replay {
@@ -168,7 +173,7 @@ export class Replay {
     let recorded = this.#localised(step.recorded)
     if (step.operation === 'GetAccountSettings') return this.#compareNames(recorded, answer)
     answer = asRecorded(step, recorded, answer)
-    if (step.link === 'part') this.#compare(`${this.at}.${step.part}`, recorded, answer[step.part])
+    if (step.link === 'part') this.#compare(`${this.at}.${step.part}`, recorded, memberAt(answer, step.part))
     else this.#compareAnswer(step, recorded, answer)
   }
 

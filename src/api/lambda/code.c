@@ -1,4 +1,5 @@
 /* UpdateFunctionCode. */
+#include "api/lambda/code_signing.h"
 #include "api/lambda/configuration.h"
 #include "api/lambda/function_layers.h"
 #include "api/lambda/handlers.h"
@@ -29,6 +30,8 @@ static int check_function(struct call *call, const struct catalog_function *func
     if (!function)
         return call_not_found(call, SPAN_NONE);
     r = update_check_revision(call, input_string(call->input, "RevisionId"), function->latest->config->revision_id);
+    if (r == 0)
+        r = code_signing_check_deployment(call, code_signing_arn_of(function));
     return r ? r : update_check_settled(call, function);
 }
 

@@ -1,4 +1,5 @@
 #include "api/lambda/configuration.h"
+#include "api/lambda/code_signing.h"
 #include "api/lambda/configuration_parts.h"
 #include "api/lambda/function_layers.h"
 #include "api/lambda/runtime_management.h"
@@ -167,17 +168,16 @@ static int check_unsupported(struct call *call)
     return 0;
 }
 
-/* No configuration can have been created, so that none exists. */
+/* What a new function or its layers may not be is refused before anything is unpacked; code.c asks for itself. */
 static int check_code_signing(struct call *call)
 {
-    struct span arn = input_string(call->input, "CodeSigningConfigArn");
+    const struct catalog_function *function = call_find_function(call);
+    const char *arn = json_string_value(json_object_get(call->input, "CodeSigningConfigArn"));
+    int r = arn ? code_signing_check_exists(call, span_from(arn)) : 0;
 
-    if (arn.length == 0)
-        return 0;
-    return aws_error_set(&call->error, AWS_ERROR_CODE_SIGNING_CONFIG_NOT_FOUND,
-                         "The code signing configuration cannot be found. Check that the provided configuration is not "
-                         "deleted: %.*s.",
-                         SPAN_ARG(arn));
+    if (r || (!arn && json_array_size(json_object_get(call->input, "Layers")) == 0))
+        return r;
+    return code_signing_check_deployment(call, arn || !function ? arn : code_signing_arn_of(function));
 }
 
 int configuration_check(struct call *call)

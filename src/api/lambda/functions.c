@@ -1,4 +1,5 @@
 /* Functions: create, read, list, configure, delete. */
+#include "api/lambda/code_signing.h"
 #include "api/lambda/configuration.h"
 #include "api/lambda/download.h"
 #include "api/lambda/function_layers.h"
@@ -79,6 +80,17 @@ static int check_creation(struct call *call)
     return r;
 }
 
+/* With the check once more: the configuration may have changed since. */
+static int attach_code_signing(struct call *call, struct catalog_change *change)
+{
+    const char *arn = json_string_value(json_object_get(call->input, "CodeSigningConfigArn"));
+    int r = arn ? code_signing_check_exists(call, span_from(arn)) : 0;
+
+    if (r == 0)
+        r = code_signing_check_deployment(call, arn);
+    return r || !arn ? r : code_signing_attach(change, call->version->function, span_from(arn));
+}
+
 static int build_creation(struct call *call, struct catalog_change *change)
 {
     struct catalog_scope *scope = catalog_change_scope(change);
@@ -94,6 +106,8 @@ static int build_creation(struct call *call, struct catalog_change *change)
     if (r == 0)
         r = catalog_change_create_function(change, call->function_name, &configuration,
                                            json_object_get(call->input, "Tags"), &call->version);
+    if (r == 0)
+        r = attach_code_signing(call, change);
     if (r == 0 && publish)
         r = catalog_change_publish(change, call->version->function, NULL, &call->version);
     return r;

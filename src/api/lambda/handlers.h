@@ -57,6 +57,16 @@ void lambda_add_layer_version_permission(struct operation *operation);
 void lambda_get_layer_version_policy(struct operation *operation);
 void lambda_remove_layer_version_permission(struct operation *operation);
 
+void lambda_create_code_signing_config(struct operation *operation);
+void lambda_get_code_signing_config(struct operation *operation);
+void lambda_update_code_signing_config(struct operation *operation);
+void lambda_delete_code_signing_config(struct operation *operation);
+void lambda_list_code_signing_configs(struct operation *operation);
+void lambda_put_function_code_signing_config(struct operation *operation);
+void lambda_get_function_code_signing_config(struct operation *operation);
+void lambda_delete_function_code_signing_config(struct operation *operation);
+void lambda_list_functions_by_code_signing_config(struct operation *operation);
+
 void lambda_tag_resource(struct operation *operation);
 void lambda_untag_resource(struct operation *operation);
 void lambda_list_tags(struct operation *operation);

@@ -118,10 +118,20 @@ static int set_mapping(struct catalog_change *change, struct span name, json_t *
     return set_record(change, CATALOG_EVENT_SOURCE_MAPPING, name, tags);
 }
 
+static bool find_code_signing(const struct catalog_scope *scope, struct span name, const json_t **ret_tags)
+{
+    return find_record(scope, CATALOG_CODE_SIGNING_CONFIG, name, ret_tags);
+}
+
+static int set_code_signing(struct catalog_change *change, struct span name, json_t *tags)
+{
+    return set_record(change, CATALOG_CODE_SIGNING_CONFIG, name, tags);
+}
+
 static const struct tagged_kind kinds[] = {
     {{"function:", 9}, "Function", find_function, set_function},
     {{"event-source-mapping:", 21}, "Event source mapping", find_mapping, set_mapping},
-    {{"code-signing-config:", 20}, "Code signing config", NULL, NULL},
+    {{"code-signing-config:", 20}, "Code signing config", find_code_signing, set_code_signing},
     {{"capacity-provider:", 18}, "Capacity provider", NULL, NULL},
     {{"layer:", 6}, "Layer", NULL, NULL},
 };
