@@ -68,42 +68,74 @@ static int refuse_missing(struct call *call, const char *words, struct span name
 
 /* --- routing --- */
 
-static void validate_weight(struct call *call, const char *version, const json_t *weight)
-{
-    double value = json_number_value(weight);
-    static const struct validation_constraint number = {
-        .minimum = 1, .maximum = LAMBDA_VERSION_MAXIMUM, .pattern = LAMBDA_ADDITIONAL_VERSION_PATTERN};
-    struct span key = span_from(version);
-    struct span text = span_from("");
-
-    validate_map(&call->validation, &key, &text, 1, "routingConfig.additionalVersionWeights", &number, NULL);
-    if (!json_is_number(weight) || value < 0.0 || value > 1.0)
-        validation_add(
-            &call->validation,
-            "Value '{%s=%g%s}' at 'routingConfig.additionalVersionWeights' failed to satisfy constraint: Map "
-            "value must satisfy constraint: [Member must have value less than or equal to 1.0, Member must "
-            "have value greater than or equal to 0.0, Member must not be null]",
-            version, value, value == (double)(int64_t)value ? ".0" : "");
-}
-
 static json_t *input_weights(const struct call *call)
 {
     return json_object_get(json_object_get(call->input, "RoutingConfig"), "AdditionalVersionWeights");
 }
 
-static void validate_settings(struct call *call)
+/* As Java writes a double: 0.5, 1.0; "null". */
+static const char *weight_text(struct call *call, const json_t *weight)
 {
-    json_t *weights = input_weights(call);
+    double value = json_number_value(weight);
+    const char *text =
+        arena_printf(&call->operation->arena, "%g%s", value, value == (double)(int64_t)value ? ".0" : "");
+
+    return json_is_number(weight) ? text : "null";
+}
+
+static bool is_weight(const json_t *weight)
+{
+    return json_is_number(weight) && json_number_value(weight) >= 0.0 && json_number_value(weight) <= 1.0;
+}
+
+/* Every entry is quoted, whichever is wrong. */
+static void validate_weights(struct call *call, json_t *weights)
+{
+    static const struct validation_constraint number = {
+        .minimum = 1, .maximum = LAMBDA_VERSION_MAXIMUM, .pattern = LAMBDA_ADDITIONAL_VERSION_PATTERN};
+    static const char path[] = "routingConfig.additionalVersionWeights";
+    struct arena *arena = &call->operation->arena;
+    struct span *versions = arena_alloc(arena, (json_object_size(weights) + 1) * sizeof(*versions));
+    struct span *texts = arena_alloc(arena, (json_object_size(weights) + 1) * sizeof(*texts));
+    const char *quoted = "";
+    bool fits = true;
     const char *version;
     json_t *weight;
+    size_t count = 0;
 
+    if (!versions || !texts) {
+        call->validation.error = -ENOMEM;
+        return;
+    }
+    json_object_foreach(weights, version, weight)
+    {
+        versions[count] = span_from(version);
+        texts[count] = span_from(weight_text(call, weight));
+        quoted = arena_printf(arena, "%s%s%s=%.*s", quoted, count ? ", " : "", version, SPAN_ARG(texts[count]));
+        fits = fits && is_weight(weight);
+        count++;
+    }
+    if (!quoted)
+        call->validation.error = -ENOMEM;
+    validate_map(&call->validation, versions, texts, count, path, &number, NULL);
+    if (!fits)
+        validation_add(
+            &call->validation,
+            "Value '{%s}' at '%s' failed to satisfy constraint: Map value must satisfy constraint: [Member must "
+            "have value less than or equal to 1.0, Member must have value greater than or equal to 0.0, Member "
+            "must not be null]",
+            quoted, path);
+}
+
+static void validate_settings(struct call *call)
+{
     if (input_has(call->input, "FunctionVersion"))
         validate_string(&call->validation, input_string(call->input, "FunctionVersion"), "functionVersion",
                         &version_number);
     if (input_has(call->input, "Description"))
         validate_length(&call->validation, input_string(call->input, "Description"), "description", 0,
                         LAMBDA_DESCRIPTION_MAXIMUM);
-    json_object_foreach(weights, version, weight) validate_weight(call, version, weight);
+    validate_weights(call, input_weights(call));
 }
 
 static int refuse(struct call *call, const char *sentence)

@@ -179,6 +179,20 @@ static int make_empty(struct parsing *parsing)
     return parsing->document ? 0 : -ENOMEM;
 }
 
+/* JSON by the letter that cannot be kept: what is wrong with it. */
+static const char *describe_unreadable(const json_error_t *why)
+{
+    switch (json_error_code(why)) {
+    case json_error_null_character:
+    case json_error_null_byte_in_key:
+        return "A string must not hold the character U+0000";
+    case json_error_numeric_overflow:
+        return "A number is out of range";
+    default:
+        return "A string is not Unicode";
+    }
+}
+
 static int refuse_json(struct parsing *parsing, const json_error_t *why)
 {
     struct json_fault fault;
@@ -191,7 +205,8 @@ static int refuse_json(struct parsing *parsing, const json_error_t *why)
         return make_empty(parsing);
     if (r == JSON_CHECK_INVALID)
         return aws_error_set(&parsing->error, AWS_ERROR_SERIALIZATION, "%s", fault.message);
-    return aws_error_set(&parsing->error, AWS_ERROR_SERIALIZATION, "%s", why->text);
+    return aws_error_set(&parsing->error, AWS_ERROR_SERIALIZATION, "%s\n at [line: %d, column: %d]",
+                         describe_unreadable(why), why->line, why->column);
 }
 
 /* The object that is to have ZipFile, NULL when it is not there or no object (which input_check then refuses). */

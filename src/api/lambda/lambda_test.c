@@ -537,7 +537,10 @@ static void test_broken_json_is_refused(void **state)
     malformed(world, "[]", NULL);
     malformed(world, "\"text\"", NULL);
     malformed(world, "{\"FunctionName\":\"\xff\xfe\"}", NULL);
-    malformed(world, "{\"FunctionName\":\"\\u0000\"}", NULL);
+    malformed(world, "{\"FunctionName\":\"\\u0000\"}",
+              "A string must not hold the character U+0000\n at [line: 1, column: 24]");
+    malformed(world, "{\"Timeout\":1e999}", "A number is out of range\n at [line: 1, column: 16]");
+    malformed(world, "{\"FunctionName\":\"\\ud800\"}", "A string is not Unicode\n at [line: 1, column: 24]");
 }
 
 static void test_fraction_of_an_integer_is_cut_off(void **state)
@@ -1000,6 +1003,18 @@ static void test_alias_settings_are_checked(void **state)
         "1 validation error detected: Value '{2=1.5}' at 'routingConfig.additionalVersionWeights' failed to satisfy "
         "constraint: Map value must satisfy constraint: [Member must have value less than or equal to 1.0, Member "
         "must have value greater than or equal to 0.0, Member must not be null]");
+    refused(
+        world, "POST", target,
+        json_pack("{s:s, s:s, s:{s:{s:f, s:n}}}", "Name", "live", "FunctionVersion", "1", "RoutingConfig",
+                  "AdditionalVersionWeights", "$LATEST", 0.5, "2"),
+        400, "ValidationException",
+        "2 validation errors detected: Value '{$LATEST=0.5, 2=null}' at 'routingConfig.additionalVersionWeights' "
+        "failed "
+        "to satisfy constraint: Map keys must satisfy constraint: [Member must have length less than or equal to 1024, "
+        "Member must have length greater than or equal to 1, Member must satisfy regular expression pattern: [0-9]+, "
+        "Member must not be null]; Value '{$LATEST=0.5, 2=null}' at 'routingConfig.additionalVersionWeights' failed to "
+        "satisfy constraint: Map value must satisfy constraint: [Member must have value less than or equal to 1.0, "
+        "Member must have value greater than or equal to 0.0, Member must not be null]");
     ignore(accepted(world, "POST", target, alias_body("1", "2", 0.25), 201));
     refused(world, "POST", target, alias_body("1", NULL, 0), 409, "ResourceConflictException",
             "Alias already exists: arn:aws:lambda:us-east-1:111111111111:function:f:live");
