@@ -57,7 +57,7 @@ static const struct note {
     {"PutFunctionEventInvokeConfig", "kept and shown; asynchronous invocation is not there yet"},
     {"PutFunctionRecursionConfig", "kept and shown; loops are not detected yet"},
     {"PutFunctionScalingConfig", "refused as on the service for functions without a capacity provider"},
-    {"GetFunctionScalingConfig", "likewise"},
+    {"GetFunctionScalingConfig", "refused as on the service for functions without a capacity provider"},
     {"PutRuntimeManagementConfig", "kept and shown; the interpreter is the host's"},
     {"CreateFunction", "zip packages, in the request or from S3; no images"},
     {"UpdateFunctionCode", "zip packages, in the request or from S3; no images"},

@@ -145,15 +145,27 @@ static int check_settings(struct call *call, bool creates)
     return check_names(call);
 }
 
+/* A new URL was made when it was first modified. */
+static int set_times(json_t *document)
+{
+    char now[CLOCK_ISO_BYTES];
+    json_t *time = json_string(clock_format_iso_micro(clock_wall_ns(), now));
+    int r = json_object_set(document, "modified", time);
+
+    if (r == 0 && !input_has(document, "created"))
+        r = json_object_set(document, "created", time);
+    json_decref(time);
+    return r;
+}
+
 /* What the request names, on top of what is in call->document. An empty Cors is none. */
 static int take_settings(struct call *call)
 {
-    char now[CLOCK_ISO_BYTES];
     json_t *auth = json_object_get(call->input, "AuthType");
     json_t *cors = json_object_get(call->input, "Cors");
     json_t *mode = json_object_get(call->input, "InvokeMode");
     json_t *document = call->document;
-    int r = json_object_set_new(document, "modified", json_string(clock_format_iso_micro(clock_wall_ns(), now)));
+    int r = set_times(document);
 
     if (r == 0 && auth)
         r = json_object_set(document, "auth", auth);
@@ -178,11 +190,10 @@ static int put_url(struct call *call, struct catalog_change *change, const struc
 
 static json_t *make_url(void)
 {
-    char now[CLOCK_ISO_BYTES];
     char id[FUNCTION_URL_ID_BYTES];
 
     function_url_make_id(id);
-    return json_pack("{s:s, s:s}", "id", id, "created", clock_format_iso_micro(clock_wall_ns(), now));
+    return json_pack("{s:s}", "id", id);
 }
 
 static int build_creation(struct call *call, struct catalog_change *change)

@@ -119,11 +119,14 @@ static void test_invoke_mode_is_buffered_unless_it_was_given(void **state)
     api_answer_deinit(&answer);
     answer = expect(world, 200, "GET", URL, NULL);
     assert_string_equal(member(&answer, "InvokeMode"), "BUFFERED");
+    assert_string_equal(member(&answer, "LastModifiedTime"), member(&answer, "CreationTime"));
+    assert_int_equal(strlen(member(&answer, "CreationTime")), strlen("2026-01-02T03:04:05.678901Z"));
     api_answer_deinit(&answer);
     assert_status(world, 200, "PUT", URL, "{\"InvokeMode\":\"RESPONSE_STREAM\"}");
     answer = expect(world, 200, "GET", URL, NULL);
     assert_string_equal(member(&answer, "InvokeMode"), "RESPONSE_STREAM");
     assert_string_equal(member(&answer, "AuthType"), "NONE");
+    assert_true(strcmp(member(&answer, "LastModifiedTime"), member(&answer, "CreationTime")) > 0);
     api_answer_deinit(&answer);
 }
 
