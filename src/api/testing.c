@@ -17,7 +17,7 @@ static void connect_parts(struct api_world *world)
 
 void api_open(struct api_world *world)
 {
-    *world = (struct api_world){.caller = SPAN(API_ACCOUNT)};
+    *world = (struct api_world){.caller = SPAN(API_ACCOUNT), .service = service_at(0)};
     operation_services_init(&world->services);
     testing_open(&world->catalog);
     testing_load(&world->catalog);
@@ -71,7 +71,7 @@ void api_start(struct api_world *world, const char *method, const char *target, 
     struct buffer copy = BUFFER_INIT;
     char caller[64];
     struct operation_request request = {
-        .service = service_at(0),
+        .service = world->service,
         .method = span_from(method),
         .path = path,
         .query = query.data ? query : SPAN_NONE,
@@ -93,7 +93,8 @@ void api_start(struct api_world *world, const char *method, const char *target, 
     *call = (struct api_call){0};
     snprintf(caller, sizeof(caller), "arn:aws:iam::%.*s:root", SPAN_ARG(world->caller));
     request.caller_arn = span_from(caller);
-    lambda_route(request.method, request.path, request.query, &arena, &route, parameters, &count);
+    if (world->service == service_at(0))
+        lambda_route(request.method, request.path, request.query, &arena, &route, parameters, &count);
     call->operation = operation_new(&world->services, &request, on_send, call);
     operation_start(call->operation, route, parameters, count);
     arena_deinit(&arena);

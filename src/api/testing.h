@@ -8,7 +8,8 @@
 
 struct api_world {
     struct testing_world catalog;
-    struct span caller; /* the account that calls; API_ACCOUNT at first */
+    struct span caller;            /* the account that calls; API_ACCOUNT at first */
+    const struct service *service; /* the one that is called; Lambda at first */
     struct operation_services services;
 };
 

@@ -1,6 +1,6 @@
 #include "aws/event_pattern.h"
 
-#include <jansson.h>
+#include "aws/json_error.h"
 
 enum { DEPTH_MAX = 64 };
 
@@ -169,7 +169,7 @@ int event_pattern_check(struct span text)
     bool fits;
 
     if (!document)
-        return json_error_code(&error) == json_error_out_of_memory ? -ENOMEM : EVENT_PATTERN_INVALID;
+        return json_error_is_memory(&error) ? -ENOMEM : EVENT_PATTERN_INVALID;
     fits = is_pattern(document, 0);
     json_decref(document);
     return fits ? 0 : EVENT_PATTERN_INVALID;

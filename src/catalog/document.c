@@ -1,5 +1,6 @@
 #include "catalog/document.h"
 
+#include "aws/json_error.h"
 #include "base/list.h"
 
 #include <inttypes.h>
@@ -149,7 +150,7 @@ int document_parse(struct span bytes, json_t **ret_document)
     json_int_t format;
 
     if (!document)
-        return json_error_code(&error) == json_error_out_of_memory ? -ENOMEM : -EPROTO;
+        return json_error_is_memory(&error) ? -ENOMEM : -EPROTO;
     format = json_integer_value(json_object_get(document, "format"));
     if (format < 1 || format > CATALOG_FORMAT) {
         json_decref(document);

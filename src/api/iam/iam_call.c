@@ -1,6 +1,7 @@
 #include "api/iam/iam_call.h"
 
 #include "aws/arn.h"
+#include "aws/json_error.h"
 #include "aws/pattern.h"
 #include "base/clock.h"
 #include "base/encode.h"
@@ -170,7 +171,7 @@ int iam_check_document(struct iam_call *call, struct span document, size_t quota
     const json_t *statement = json_object_get(parsed, "Statement");
     bool has_statement = json_is_object(statement) || json_is_array(statement);
 
-    if (!parsed && json_error_code(&error) == json_error_out_of_memory)
+    if (!parsed && json_error_is_memory(&error))
         return -ENOMEM;
     json_decref(parsed);
     if (!parsed)

@@ -1,6 +1,7 @@
 #include "api/lambda/input.h"
 
 #include "aws/json_check.h"
+#include "aws/json_error.h"
 #include "base/encode.h"
 
 #include <limits.h>
@@ -198,7 +199,7 @@ static int refuse_json(struct parsing *parsing, const json_error_t *why)
     struct json_fault fault;
     int r;
 
-    if (json_error_code(why) == json_error_out_of_memory)
+    if (json_error_is_memory(why))
         return -ENOMEM;
     r = json_check(buffer_span(&parsing->body), &fault);
     if (r == JSON_CHECK_EMPTY)
