@@ -1,7 +1,7 @@
 /*
  * Each question is a search for the smallest number that suffices, between 0 and what a run without limits needs at
  * most. With every request warm (or admitted) at some number, a larger one changes nothing, so halving finds it; where
- * a few may fail it finds one of which the number below does not suffice.
+ * a few may fail it finds one of which the number below does not suffice. It begins with what a run was seen to use.
  *
  * Every simulation runs on a variant of the scenario: a copy of the struct with arrays of its own where it differs.
  * While a function is looked at, the others' traffic is silenced in place: every source keeps its index and with it its
@@ -24,6 +24,7 @@ struct planner {
     struct scenario_traffic *traffic;
     struct scenario_provisioned **provisioned; /* of each function, room for all of its qualifiers */
     int64_t unavoidable; /* cold starts of the function with all PC that the present qualifier could use */
+    int32_t peak;        /* its concurrency in the last run that was good enough */
     struct fault *fault;
 };
 
@@ -187,61 +188,70 @@ static int32_t enough_for(const struct report *report, int function)
 typedef int suffices_function(struct planner *planner, const struct plan_function *function, size_t qualifier,
                               int32_t count);
 
+/* `high` is taken to suffice. `guess` and the number below it are tried first: where nothing may fail, the largest that
+ * was in use at a time is nearly always the answer. */
 static int search(struct planner *planner, const struct plan_function *function, size_t qualifier, int32_t low,
-                  int32_t high, suffices_function *suffices, int32_t *ret_count)
+                  int32_t high, int32_t guess, suffices_function *suffices, int32_t *ret_count)
 {
-    while (low < high) {
-        int32_t middle = low + (high - low) / 2;
-        int r = suffices(planner, function, qualifier, middle);
+    int32_t next = guess;
+
+    for (int tried = 1; low < high; tried++) {
+        int r;
+        next = MAX(low, MIN(next, high - 1));
+        r = suffices(planner, function, qualifier, next);
         if (r < 0)
             return r;
         if (r)
-            high = middle;
+            high = next;
         else
-            low = middle + 1;
+            low = next + 1;
+        next = tried == 1 && r ? high - 1 : low + (high - low) / 2;
     }
     *ret_count = low;
     return 0;
 }
 
-/* Cold starts with so much PC. */
-static int count_cold_starts(struct planner *planner, const struct plan_function *function, size_t qualifier,
-                             int32_t count, int64_t *ret_cold, int64_t *ret_attempts)
+/* With so much PC. */
+static int run_with_provisioned(struct planner *planner, const struct plan_function *function, size_t qualifier,
+                                int32_t count, struct report_point *ret_total)
 {
     struct report *report CLEANUP(report_cleanup) = NULL;
-    const struct report_point *total;
     int r;
 
     clear_variant(planner);
     silence_others(planner, function->function, NULL);
     provide(planner, function, qualifier, count, function->reserved);
     r = simulate(planner, &report);
-    if (r < 0)
-        return r;
-    total = &report->functions[function->function].total;
-    *ret_cold = total->cold_starts;
-    *ret_attempts = attempts_of(total);
-    return 0;
+    if (r == 0)
+        *ret_total = report->functions[function->function].total;
+    return r;
 }
 
 static int is_warm_with(struct planner *planner, const struct plan_function *function, size_t qualifier, int32_t count)
 {
-    int64_t cold, attempts;
-    int r = count_cold_starts(planner, function, qualifier, count, &cold, &attempts);
+    struct report_point total;
+    int r = run_with_provisioned(planner, function, qualifier, count, &total);
 
-    return r < 0 ? r : cold <= planner->unavoidable || is_rare(planner, cold, attempts);
+    if (r < 0)
+        return r;
+    if (total.cold_starts > planner->unavoidable && !is_rare(planner, total.cold_starts, attempts_of(&total)))
+        return 0;
+    planner->peak = total.concurrency_max;
+    return 1;
 }
 
 /* Some cold starts no PC prevents: those of $LATEST, or of an alias that moves before its PC has followed. So the
  * smallest PC that has no more of them than the largest is enough. */
 static int plan_qualifier(struct planner *planner, struct plan_function *function, size_t index)
 {
-    int64_t attempts;
-    int r = count_cold_starts(planner, function, index, function->reserved, &planner->unavoidable, &attempts);
+    struct report_point total;
+    int r = run_with_provisioned(planner, function, index, function->reserved, &total);
 
     if (r < 0)
         return r;
-    return search(planner, function, index, 0, function->reserved, is_warm_with,
+    planner->unavoidable = total.cold_starts;
+    planner->peak = total.concurrency_max;
+    return search(planner, function, index, 0, function->reserved, total.provisioned_max, is_warm_with,
                   &function->qualifiers[index].provisioned);
 }
 
@@ -295,6 +305,7 @@ static int plan_function(struct planner *planner, struct plan_function *function
     if (r < 0)
         return r;
     enough = enough_for(report, function->function);
+    planner->peak = report->functions[function->function].total.concurrency_max;
     function->rule = rule_of(report, function->function);
     function->reserved = enough; /* until it is found */
     for (size_t i = 0; i < function->qualifier_count; i++) {
@@ -304,7 +315,8 @@ static int plan_function(struct planner *planner, struct plan_function *function
     }
     provisioned = sum_provisioned(function);
     return search(planner, function, 0, (int32_t)MAX(provisioned, 1),
-                  (int32_t)MIN(provisioned + enough, COUNTING_MAXIMUM), is_admitted_with, &function->reserved);
+                  (int32_t)MIN(provisioned + enough, COUNTING_MAXIMUM), planner->peak, is_admitted_with,
+                  &function->reserved);
 }
 
 /* ---- who has traffic ---- */

@@ -1,15 +1,16 @@
-/* libFuzzer: every input is a scenario; what is accepted and small is simulated as well. */
+/* libFuzzer: every input is a scenario; what is accepted and small is simulated and planned as well. */
 #include "sim/output.h"
+#include "sim/plan.h"
 #include "sim/simulation.h"
 
 #include <stdio.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { REQUESTS = 2000, SOME = 200 };
+enum { REQUESTS = 2000, PLANNED_REQUESTS = 60, SOME = 200 };
 
 /* A few thousand requests at most: a run must end before libFuzzer takes it for hung. */
-static bool is_small(const struct scenario *scenario)
+static bool is_small(const struct scenario *scenario, double most)
 {
     double requests = 0, seconds = (double)scenario->duration_ns / (double)NS_PER_S;
     int64_t provisioned = 0, actions = 0;
@@ -29,7 +30,7 @@ static bool is_small(const struct scenario *scenario)
     }
     for (size_t i = 0; i < scenario->event_count; i++)
         provisioned += scenario->events[i].what == EVENT_PROVISIONED ? scenario->events[i].count : 0;
-    return requests < REQUESTS && provisioned < SOME && seconds < SOME && !actions &&
+    return requests < most && provisioned < SOME && seconds < SOME && !actions &&
            scenario->limits.provisioning_rate > 0 && scenario->retry.attempts < 10;
 }
 
@@ -50,6 +51,16 @@ static void run(const struct scenario *scenario)
     fclose(output.file);
 }
 
+static void make_plan(const struct scenario *scenario)
+{
+    struct plan_options options = {.seed = scenario->seed, .fraction = scenario->seed % 2 ? 1 : 0.9};
+    struct plan *plan CLEANUP(plan_cleanup) = NULL;
+    struct fault fault = {0};
+
+    if (plan_make(scenario, &options, &plan, &fault) < 0 && !fault.text[0])
+        abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct scenario *scenario CLEANUP(scenario_cleanup) = NULL;
@@ -61,7 +72,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         return 0;
     }
-    if (is_small(scenario))
+    if (is_small(scenario, REQUESTS))
         run(scenario);
+    if (is_small(scenario, PLANNED_REQUESTS)) /* which are simulated some thirty times */
+        make_plan(scenario);
     return 0;
 }
