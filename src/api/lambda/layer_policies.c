@@ -5,10 +5,9 @@
 #include "api/lambda/handlers.h"
 #include "api/lambda/layers.h"
 #include "api/lambda/principal.h"
+#include "api/lambda/statements.h"
 #include "aws/shapes.h"
 #include "base/random.h"
-
-enum { POLICY_BYTES_MAX = 20480 };
 
 static const struct input_member members[] = {
     {.name = "StatementId", .kind = INPUT_STRING},
@@ -73,17 +72,6 @@ static json_t *statements_of(const json_t *policy)
     return json_object_get(policy, "Statements");
 }
 
-/* Index of the statement, -1 when there is none. */
-static int find_statement(const json_t *policy, struct span id)
-{
-    const json_t *statements = statements_of(policy);
-
-    for (size_t i = 0; i < json_array_size(statements); i++)
-        if (span_equal(input_string(json_array_get(statements, i), "Sid"), id))
-            return (int)i;
-    return -1;
-}
-
 static int refuse_revision(struct call *call)
 {
     return aws_error_set(&call->error, AWS_ERROR_PRECONDITION_FAILED,
@@ -94,30 +82,6 @@ static int refuse_revision(struct call *call)
 static bool is_revision(const json_t *policy, const char *member, struct span given)
 {
     return span_equal(input_string(policy, member), given);
-}
-
-/* The text that GetLayerVersionPolicy gives. NULL when out of memory. */
-static char *write_policy(json_t *statements)
-{
-    json_t *document = json_pack("{s:s, s:s, s:O}", "Version", "2012-10-17", "Id", "default", "Statement", statements);
-    char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
-
-    json_decref(document);
-    return text;
-}
-
-static int check_size(struct call *call, json_t *statements)
-{
-    char *text = write_policy(statements);
-    size_t size = text ? strlen(text) : 0;
-
-    if (!text)
-        return -ENOMEM;
-    free(text);
-    if (size <= POLICY_BYTES_MAX)
-        return 0;
-    return aws_error_set(&call->error, AWS_ERROR_POLICY_LENGTH_EXCEEDED,
-                         "The final policy size (%zu) is bigger than the limit (%d).", size, POLICY_BYTES_MAX);
 }
 
 /* Sets the document's policy to the statements under a new RevisionId. */
@@ -177,12 +141,10 @@ static int check_addition(struct call *call, const json_t *policy)
 {
     const struct permission *permission = call->detail;
     struct span revision;
+    int r = statements_check_id(call, statements_of(policy), permission->statement_id);
 
-    if (find_statement(policy, permission->statement_id) >= 0)
-        return aws_error_set(&call->error, AWS_ERROR_RESOURCE_CONFLICT,
-                             "The statement id (%.*s) provided already exists. Please provide a new statement id, or "
-                             "remove the existing statement.",
-                             SPAN_ARG(permission->statement_id));
+    if (r)
+        return r;
     if (operation_query(call->operation, SPAN("RevisionId"), &revision) && !is_revision(policy, "RevisionId", revision))
         return refuse_revision(call);
     return 0;
@@ -204,7 +166,7 @@ static int build_addition(struct call *call, struct catalog_change *change)
     if (!call->document || json_array_append(statements, call->document) < 0)
         r = -ENOMEM;
     if (r == 0)
-        r = check_size(call, statements);
+        r = statements_check_size(call, statements);
     if (r == 0)
         r = put_statements(call, change, document, statements);
     json_decref(statements);
@@ -265,7 +227,7 @@ void lambda_add_layer_version_permission(struct operation *operation)
 
 static void respond_policy(struct call *call, const json_t *policy)
 {
-    char *text = write_policy(statements_of(policy));
+    char *text = statements_write(statements_of(policy));
     json_t *answer =
         text ? json_pack("{s:s, s:O}", "Policy", text, "RevisionId", json_object_get(policy, "RevisionId")) : NULL;
 
@@ -313,7 +275,7 @@ static int check_removal(struct call *call, const json_t *policy)
     if (operation_query(call->operation, SPAN("RevisionId"), &revision) &&
         !is_revision(policy, "RevisionId", revision) && !is_revision(policy, "Former", revision))
         return refuse_revision(call);
-    if (find_statement(policy, permission->statement_id) < 0)
+    if (statements_find(statements_of(policy), permission->statement_id) < 0)
         return aws_error_set(&call->error, AWS_ERROR_RESOURCE_NOT_FOUND,
                              "Statement %.*s is not found in resource policy.", SPAN_ARG(permission->statement_id));
     return 0;
@@ -332,7 +294,9 @@ static int build_removal(struct call *call, struct catalog_change *change)
     if (r)
         return r;
     statements = json_copy(statements_of(policy));
-    r = statements ? json_array_remove(statements, (size_t)find_statement(policy, permission->statement_id)) : -ENOMEM;
+    r = statements
+            ? json_array_remove(statements, (size_t)statements_find(statements_of(policy), permission->statement_id))
+            : -ENOMEM;
     if (r == 0)
         r = put_statements(call, change, document, statements);
     json_decref(statements);

@@ -10,10 +10,9 @@
 #include "api/lambda/handlers.h"
 #include "api/lambda/input.h"
 #include "api/lambda/principal.h"
+#include "api/lambda/statements.h"
 #include "aws/shapes.h"
 #include "base/random.h"
-
-enum { POLICY_BYTES_MAX = 20480 };
 
 static const struct input_member members[] = {
     {.name = "StatementId", .kind = INPUT_STRING},
@@ -74,17 +73,6 @@ static const char *revision_of(const json_t *policy)
     return json_string_value(json_object_get(policy, "revision"));
 }
 
-/* Index of the statement, -1 when there is none. */
-static int find_statement(const json_t *policy, struct span id)
-{
-    size_t i;
-    json_t *statement;
-
-    json_array_foreach(statements_of(policy), i,
-                       statement) if (span_equal(input_string(statement, "Sid"), id)) return (int)i;
-    return -1;
-}
-
 static int check_revision(struct call *call, const json_t *policy, struct span given)
 {
     const char *current = call->alias ? call->alias->revision_id : call->version->config->revision_id;
@@ -96,31 +84,6 @@ static int check_revision(struct call *call, const json_t *policy, struct span g
     return aws_error_set(&call->error, AWS_ERROR_PRECONDITION_FAILED,
                          "The Revision Id provided does not match the latest Revision Id. Call the GetPolicy API to "
                          "retrieve the latest Revision Id");
-}
-
-/* The text that GetPolicy gives. NULL when out of memory. */
-static char *write_policy(const json_t *statements)
-{
-    json_t *document =
-        json_pack("{s:s, s:s, s:O}", "Version", "2012-10-17", "Id", "default", "Statement", (json_t *)statements);
-    char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
-
-    json_decref(document);
-    return text;
-}
-
-static int check_size(struct call *call, const json_t *statements)
-{
-    char *text = write_policy(statements);
-    size_t size = text ? strlen(text) : 0;
-
-    if (!text)
-        return -ENOMEM;
-    free(text);
-    if (size <= POLICY_BYTES_MAX)
-        return 0;
-    return aws_error_set(&call->error, AWS_ERROR_POLICY_LENGTH_EXCEEDED,
-                         "The final policy size (%zu) is bigger than the limit (%d).", size, POLICY_BYTES_MAX);
 }
 
 /* Stores the statements (borrowed) with a new RevisionId; none at all is no policy. */
@@ -234,7 +197,7 @@ static int add_statement(struct call *call, struct catalog_change *change, const
     if (r == 0 && json_array_append(statements, call->document) < 0)
         r = -ENOMEM;
     if (r == 0)
-        r = check_size(call, statements);
+        r = statements_check_size(call, statements);
     if (r == 0)
         r = put_statements(call, change, statements);
     json_decref(statements);
@@ -244,20 +207,14 @@ static int add_statement(struct call *call, struct catalog_change *change, const
 static int build_addition(struct call *call, struct catalog_change *change)
 {
     struct catalog_function *function = table_get(&catalog_change_scope(change)->functions, call->function_name);
-    struct span id = input_string(call->input, "StatementId");
     const json_t *policy = find_policy(call, function);
     int r = call_find_target(call, function);
 
     if (r == 0)
         r = check_revision(call, policy, input_string(call->input, "RevisionId"));
-    if (r)
-        return r;
-    if (find_statement(policy, id) >= 0)
-        return aws_error_set(&call->error, AWS_ERROR_RESOURCE_CONFLICT,
-                             "The statement id (%.*s) provided already exists. Please provide a new statement id, or "
-                             "remove the existing statement.",
-                             SPAN_ARG(id));
-    return add_statement(call, change, policy);
+    if (r == 0)
+        r = statements_check_id(call, statements_of(policy), input_string(call->input, "StatementId"));
+    return r ? r : add_statement(call, change, policy);
 }
 
 static void answer_addition(struct call *call)
@@ -302,7 +259,7 @@ void lambda_add_permission(struct operation *operation)
 
 static void respond_policy(struct call *call, const json_t *policy)
 {
-    char *text = write_policy(statements_of(policy));
+    char *text = statements_write(statements_of(policy));
     json_t *answer = text ? json_pack("{s:s, s:s}", "Policy", text, "RevisionId", revision_of(policy)) : NULL;
 
     free(text);
@@ -349,7 +306,7 @@ static int build_removal(struct call *call, struct catalog_change *change)
     const json_t *policy = find_policy(call, function);
     json_t *statements;
     int r = find_removal_target(call, function);
-    int at = find_statement(policy, id);
+    int at = statements_find(statements_of(policy), id);
 
     if (r)
         return r;
