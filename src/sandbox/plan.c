@@ -179,10 +179,6 @@ static const char *const directories[] = {"/dev",         "/dev/shm", "/etc",   
                                           "/proc",        "/run",     "/sys",     "/var",     "/var/task",
                                           "/var/runtime", "/var/lib", "/etc/ssl", "/etc/pki", "/etc/pki/tls"};
 
-/* Name services want these two to exist; the host's account names are none of a function's business. */
-static const char passwd_text[] = "root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n";
-static const char group_text[] = "root:x:0:\nnogroup:x:65534:\n";
-
 static bool is_below(const char *path, const char *directory)
 {
     size_t length = strlen(directory);
@@ -267,8 +263,8 @@ int plan_base(const struct plan_host *host, struct plan *ret_plan)
     add(ret_plan, PLAN_DIRECTORY, "/tmp", NULL, 01777);
     for (size_t i = 0; i < host->entry_count; i++)
         plan_entry(ret_plan, host, &host->entries[i]);
-    add(ret_plan, PLAN_FILE, "/etc/passwd", passwd_text, 0);
-    add(ret_plan, PLAN_FILE, "/etc/group", group_text, 0);
+    add(ret_plan, PLAN_SYMLINK, "/etc/passwd", "../run/passwd", 0);
+    add(ret_plan, PLAN_SYMLINK, "/etc/group", "../run/group", 0);
     plan_hosts(ret_plan, host->hosts);
     plan_devices(ret_plan, host->rootless);
     add(ret_plan, PLAN_DROP_BOUNDING, NULL, NULL, 0); /* the launcher executes nothing itself */
@@ -286,12 +282,32 @@ static const char *const masked[] = {"/proc/kcore",         "/proc/keys",       
 
 enum { OOM_SCORE = 500 };
 
+/*
+ * Programs ask for the name of their user (os.userInfo of Node fails without); every sandbox has a uid of its own,
+ * which the files for all of them cannot know. The name is one of the service's (recorded); the host's account names
+ * are none of a function's business.
+ */
+static void plan_accounts(struct plan *plan, const struct plan_identity *identity)
+{
+    add(plan, PLAN_TMPFS, "/run", "size=16k,mode=755", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+    add(plan, PLAN_FILE, "/run/passwd",
+        print(plan,
+              "root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n"
+              "sbx_user1051:x:%u:%u::/home/sbx_user1051:/sbin/nologin\n",
+              identity->uid, identity->gid),
+        0);
+    add(plan, PLAN_FILE, "/run/group", print(plan, "root:x:0:\nnogroup:x:65534:\nsbx_user1051:x:%u:\n", identity->gid),
+        0);
+    add(plan, PLAN_READ_ONLY, "/run", NULL, 0);
+}
+
 int plan_shell(const struct plan_identity *identity, struct plan *ret_plan)
 {
     *ret_plan = (struct plan){0};
     add(ret_plan, PLAN_HOSTNAME, NULL,
         print(ret_plan, "169-254-%u-%u", identity->index / 254 % 256, identity->index % 254 + 1), 0);
     add(ret_plan, PLAN_PROC, "/proc", NULL, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+    plan_accounts(ret_plan, identity);
     add(ret_plan, PLAN_OOM_SCORE, NULL, NULL, OOM_SCORE);
     add(ret_plan, PLAN_READ_ONLY, "/proc/sys", NULL, 0);
     for (size_t i = 0; i < ARRAY_SIZE(masked); i++)

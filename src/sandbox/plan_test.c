@@ -129,7 +129,7 @@ static void test_base_shows_nothing_else_of_the_host(void **state)
     }
     /* Accounts are made up, not copied. */
     assert_null(find(&plan, PLAN_COPY, "/etc/passwd"));
-    assert_non_null(find(&plan, PLAN_FILE, "/etc/passwd"));
+    assert_string_equal(find(&plan, PLAN_SYMLINK, "/etc/passwd")->source, "../run/passwd");
     plan_deinit(&plan);
 }
 
@@ -183,6 +183,20 @@ static void test_shell_masks_proc_after_mounting_it(void **state)
         assert_true(find(&plan, PLAN_MASK, masked[i]) > proc);
     assert_true(find(&plan, PLAN_READ_ONLY, "/proc/sys") > proc);
     assert_string_equal(find(&plan, PLAN_HOSTNAME, NULL)->source, "169-254-1-47");
+    plan_deinit(&plan);
+}
+
+static void test_shell_names_its_own_user(void **state)
+{
+    struct plan_identity identity = {.index = 1, .uid = 200001, .gid = 200002};
+    struct plan plan;
+
+    (void)state;
+    assert_int_equal(plan_shell(&identity, &plan), 0);
+    const struct plan_op *passwd = find(&plan, PLAN_FILE, "/run/passwd");
+    assert_true(passwd > find(&plan, PLAN_TMPFS, "/run"));
+    assert_non_null(strstr(passwd->source, "\nsbx_user1051:x:200001:200002:"));
+    assert_true(find(&plan, PLAN_READ_ONLY, "/run") > passwd);
     plan_deinit(&plan);
 }
 
@@ -306,6 +320,7 @@ int main(void)
         cmocka_unit_test(test_base_shows_nothing_else_of_the_host),
         cmocka_unit_test(test_base_hides_a_data_directory_below_what_is_shown),
         cmocka_unit_test(test_devices_are_made_as_root_and_bound_in_a_user_namespace),
+        cmocka_unit_test(test_shell_names_its_own_user),
         cmocka_unit_test(test_shell_masks_proc_after_mounting_it),
         cmocka_unit_test(test_fit_sizes_tmp_and_forbids_devices_on_it),
         cmocka_unit_test(test_fit_attaches_what_there_is),

@@ -145,7 +145,7 @@ for file in ["/etc/shadow", "/etc/ssh", "/etc/machine-id", "/etc/sudoers", ${JSO
       for (const [place, outcome] of Object.entries(listed)) assert.equal(outcome, 'ENOENT', place)
       assert.deepEqual(
         await inside('result = [line.split(":")[0] for line in read("/etc/passwd").split()]'),
-        ['root', 'nobody'],
+        ['root', 'nobody', 'sbx_user1051'],
       )
       assert.equal(await inside('result = "".join(read(f"/proc/{name}") for name in ["keys", "kmsg", "kallsyms"])'), '')
       assert.deepEqual(await inside('result = os.listdir("/proc/bus") + os.listdir("/sys") + os.listdir("/mnt")'), [])
