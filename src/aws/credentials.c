@@ -274,6 +274,18 @@ const struct credential *credentials_find(const struct credentials *credentials,
     return table_get(&credentials->by_access_key, access_key);
 }
 
+const struct credential *credentials_of_account(const struct credentials *credentials, struct span account,
+                                                struct span default_account)
+{
+    for (size_t i = 0; i < credentials->count; i++) {
+        const struct credential *credential = &credentials->list[i];
+
+        if (span_equal(account, credential->account ? span_from(credential->account) : default_account))
+            return credential;
+    }
+    return NULL;
+}
+
 size_t credentials_count(const struct credentials *credentials)
 {
     return credentials->count;

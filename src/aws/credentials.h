@@ -40,6 +40,9 @@ struct credentials *credentials_free(struct credentials *credentials);
 
 /* Borrowed until credentials_free; NULL when unknown. */
 const struct credential *credentials_find(const struct credentials *credentials, struct span access_key);
+/* The first one of an account; those without an account of their own are of `default_account`. NULL when none. */
+const struct credential *credentials_of_account(const struct credentials *credentials, struct span account,
+                                                struct span default_account);
 size_t credentials_count(const struct credentials *credentials);
 const struct credential *credentials_at(const struct credentials *credentials, size_t index);
 

@@ -162,6 +162,21 @@ static void test_a_key_of_twelve_digits_names_the_account(void **state)
     credentials_free(credentials);
 }
 
+static void test_the_first_key_of_an_account_is_found(void **state)
+{
+    struct credentials *credentials =
+        parse("[a]\naws_access_key_id = A\naws_secret_access_key = s\n"
+              "[b]\naws_access_key_id = B\naws_secret_access_key = s\naws_account_id = 111122223333\n"
+              "[c]\naws_access_key_id = C\naws_secret_access_key = s\naws_account_id = 111122223333\n");
+    const struct span account = SPAN("000000000000");
+
+    (void)state;
+    assert_string_equal(credentials_of_account(credentials, account, account)->access_key, "A");
+    assert_string_equal(credentials_of_account(credentials, SPAN("111122223333"), account)->access_key, "B");
+    assert_null(credentials_of_account(credentials, SPAN("999999999999"), account));
+    credentials_free(credentials);
+}
+
 static void test_a_file_is_read_whole(void **state)
 {
     char path[] = "/tmp/kiln-credentials-XXXXXX";
@@ -195,6 +210,7 @@ int main(void)
         cmocka_unit_test(test_a_section_that_comes_again_adds_to_the_first),
         cmocka_unit_test(test_profiles_without_keys_are_skipped),
         cmocka_unit_test(test_a_key_of_twelve_digits_names_the_account),
+        cmocka_unit_test(test_the_first_key_of_an_account_is_found),
         cmocka_unit_test(test_a_file_is_read_whole),
     };
 

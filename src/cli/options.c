@@ -155,6 +155,14 @@ static int parse_url(const char *text, void *value, struct fault *fault)
     return 0;
 }
 
+static int parse_function_endpoint(const char *text, void *value, struct fault *fault)
+{
+    if (strcmp(text, "self") != 0 && parse_url(text, value, fault) < 0)
+        return fault_set(fault, 0, "'%s' is not self or an http:// or https:// URL", text);
+    *(const char **)value = text;
+    return 0;
+}
+
 /* HOST:PORT, [IPV6]:PORT or localhost:PORT. */
 static int parse_listen(const char *text, void *value, struct fault *fault)
 {
@@ -201,6 +209,10 @@ static const struct option options_table[] = {
      "refuse what AWS's API refuses today though its model allows it"},
     {"auth", "off|sigv4", parse_auth, AT(auth), "check signatures (default off, on loopback addresses only)"},
     {"credentials", "FILE", parse_text, AT(credentials), "access keys for --auth sigv4, in the AWS ini format"},
+    {"function-credentials", "FILE", parse_text, AT(function_credentials),
+     "access keys that functions see, in the same format (default: test ones)"},
+    {"function-endpoint", "URL|self", parse_function_endpoint, AT(function_endpoint),
+     "AWS_ENDPOINT_URL of functions; self is this daemon (default: none)"},
     {"network", "host|none", parse_network, AT(network), "network of functions (default host)"},
     {"log-format", "text|json", parse_log_format, AT(log_format), "form of the daemon's own log (default text)"},
     {"s3-endpoint", "URL", parse_url, AT(s3_endpoint), "S3-compatible store for code given by S3 location"},
@@ -314,6 +326,9 @@ static int check(const struct serve_options *options, struct fault *fault)
         return fault_set(fault, 0, "--auth sigv4 needs --credentials FILE");
     if (options->auth == SERVE_AUTH_OFF && options->credentials)
         return fault_set(fault, 0, "--credentials has no effect without --auth sigv4");
+    if (options->function_endpoint && !strcmp(options->function_endpoint, "self") &&
+        options->network == SANDBOX_NETWORK_NONE)
+        return fault_set(fault, 0, "--function-endpoint self cannot be reached with --network none");
     return 0;
 }
 

@@ -27,7 +27,9 @@ struct serve_options {
     uint64_t code_storage_bytes; /* all packages of an account in a Region */
     bool strict_aws;             /* refuse what the service's API refuses though its model allows it */
     enum serve_auth auth;
-    const char *credentials; /* file, NULL when not given */
+    const char *credentials;          /* file, NULL when not given */
+    const char *function_credentials; /* the same, for what functions see */
+    const char *function_endpoint;    /* a URL, "self", or NULL when not given */
     enum sandbox_network network;
     enum log_format log_format;
     const char *s3_endpoint;  /* NULL when not given */

@@ -77,6 +77,15 @@ static void test_code_storage_may_be_more_than_four_gigabytes(void **state)
     assert_int_equal(options.code_storage_bytes, UINT64_C(300000000000));
 }
 
+static void test_what_functions_see_can_be_given(void **state)
+{
+    (void)state;
+    PARSE(no_env, "--function-endpoint", "self", "--function-credentials", "keys");
+    assert_int_equal(r, 0);
+    assert_string_equal(options.function_endpoint, "self");
+    assert_string_equal(options.function_credentials, "keys");
+}
+
 static void test_a_small_concurrency_is_all_unreserved_minimum(void **state)
 {
     (void)state;
@@ -163,6 +172,10 @@ static void test_refusals_name_the_option(void **state)
     REFUSE("--strict-aws: 'maybe' is not on or off", "--strict-aws=maybe");
     REFUSE("unexpected argument 'off'", "--strict-aws", "off");
     REFUSE("--auth: 'on' is not off or sigv4", "--auth", "on");
+    REFUSE("--function-endpoint: 'nowhere' is not self or an http:// or https:// URL", "--function-endpoint",
+           "nowhere");
+    REFUSE("--function-endpoint self cannot be reached with --network none", "--function-endpoint", "self", "--network",
+           "none");
     REFUSE("--auth off is refused on 0.0.0.0, which is not a loopback address; use --auth sigv4", "--listen",
            "0.0.0.0:1");
     REFUSE("--auth sigv4 needs --credentials FILE", "--auth", "sigv4");
@@ -195,6 +208,7 @@ int main(void)
         cmocka_unit_test(test_defaults_are_the_contract),
         cmocka_unit_test(test_environment_is_read_and_command_line_wins),
         cmocka_unit_test(test_code_storage_may_be_more_than_four_gigabytes),
+        cmocka_unit_test(test_what_functions_see_can_be_given),
         cmocka_unit_test(test_a_small_concurrency_is_all_unreserved_minimum),
         cmocka_unit_test(test_equals_form_and_ipv6),
         cmocka_unit_test(test_switch_takes_no_value_unless_it_is_attached),

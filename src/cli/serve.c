@@ -58,6 +58,8 @@ struct serve {
     struct worker *worker;
     struct frontend *frontend;
     struct credentials *credentials;
+    struct credentials *function_credentials;
+    char function_endpoint[128]; /* "": none */
     struct operation_services services;
     struct gateway *gateway;
     bool stopping;
@@ -134,9 +136,13 @@ static void name_instance(struct serve *serve)
 
 static int load_credentials(struct serve *serve, struct fault *fault)
 {
-    if (serve->options.auth == SERVE_AUTH_OFF)
-        return 0;
-    return credentials_load(serve->options.credentials, &serve->credentials, fault);
+    int r = 0;
+
+    if (serve->options.auth != SERVE_AUTH_OFF)
+        r = credentials_load(serve->options.credentials, &serve->credentials, fault);
+    if (r == 0 && serve->options.function_credentials)
+        r = credentials_load(serve->options.function_credentials, &serve->function_credentials, fault);
+    return r;
 }
 
 static int listen_on_port(struct serve *serve, struct fault *fault)
@@ -305,6 +311,45 @@ static int build_worker(struct serve *serve, struct fault *fault)
     return worker_new(&worker, &serve->worker, fault);
 }
 
+/* "http://HOST:PORT" of the API. 0 or -errno. */
+static int describe_address(const struct serve *serve, char *text, size_t size)
+{
+    struct sockaddr_storage address;
+    char host[INET6_ADDRSTRLEN] = "";
+    int r = http_listener_address(serve->listener, &address);
+
+    if (r < 0)
+        return r;
+    if (address.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address;
+        inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host));
+        snprintf(text, size, "http://[%s]:%u", host, ntohs(v6->sin6_port));
+    } else {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address;
+        inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host));
+        snprintf(text, size, "http://%s:%u", host, ntohs(v4->sin_port));
+    }
+    return 0;
+}
+
+/* What functions get as AWS_ENDPOINT_URL; NULL for nothing. They share the daemon's loopback (--network host). */
+static const char *function_endpoint(struct serve *serve)
+{
+    const char *given = serve->options.function_endpoint;
+    char address[128];
+
+    if (!given || strcmp(given, "self") != 0)
+        return given;
+    if (describe_address(serve, address, sizeof(address)) < 0)
+        return NULL;
+    if (!strcmp(serve->options.host, "0.0.0.0") || !strcmp(serve->options.host, "::"))
+        snprintf(serve->function_endpoint, sizeof(serve->function_endpoint), "http://127.0.0.1%s",
+                 strrchr(address, ':')); /* the port */
+    else
+        snprintf(serve->function_endpoint, sizeof(serve->function_endpoint), "%s", address);
+    return serve->function_endpoint;
+}
+
 static int build_frontend(struct serve *serve, struct fault *fault)
 {
     const struct frontend_config config = {
@@ -317,6 +362,9 @@ static int build_frontend(struct serve *serve, struct fault *fault)
         .scaling_rate = serve->options.scaling_rate,
         .provisioning_rate = serve->options.provisioning_rate,
         .idle_timeout_s = serve->options.idle_timeout_s,
+        .default_account = serve->options.account_id,
+        .function_credentials = serve->function_credentials,
+        .function_endpoint = function_endpoint(serve),
     };
     int r = frontend_new(&config, &serve->frontend);
 
@@ -417,29 +465,18 @@ static void tear_down(struct serve *serve)
     serve->launcher = launcher_free(serve->launcher);
     serve->gateway = gateway_free(serve->gateway);
     serve->credentials = credentials_free(serve->credentials);
+    serve->function_credentials = credentials_free(serve->function_credentials);
     uv_loop_close(&serve->loop);
     cleanup_close(&serve->lock);
 }
 
 static void announce(const struct serve *serve)
 {
-    struct sockaddr_storage address;
-    char host[INET6_ADDRSTRLEN] = "";
-    unsigned port = 0;
+    char address[128];
 
-    if (http_listener_address(serve->listener, &address) < 0)
+    if (describe_address(serve, address, sizeof(address)) < 0)
         return;
-    if (address.ss_family == AF_INET6) {
-        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address;
-        inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host));
-        port = ntohs(v6->sin6_port);
-    } else {
-        const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address;
-        inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host));
-        port = ntohs(v4->sin_port);
-    }
-    printf(address.ss_family == AF_INET6 ? "kiln: ready on http://[%s]:%u\n" : "kiln: ready on http://%s:%u\n", host,
-           port);
+    printf("kiln: ready on %s\n", address);
     fflush(stdout);
 }
 

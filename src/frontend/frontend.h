@@ -15,6 +15,7 @@
 struct catalog;
 struct catalog_target;
 struct core_provisioned_state;
+struct credentials;
 struct frontend;
 struct frontend_request;
 struct worker;
@@ -29,6 +30,9 @@ struct frontend_config {
     unsigned scaling_rate;      /* environments per 10 s and function */
     unsigned provisioning_rate; /* provisioned environments per minute and function */
     unsigned idle_timeout_s;
+    const char *default_account;                    /* borrowed, as are the next two */
+    const struct credentials *function_credentials; /* what functions of an account get to see; NULL: test ones */
+    const char *function_endpoint;                  /* their AWS_ENDPOINT_URL; NULL: none */
 };
 
 int frontend_new(const struct frontend_config *config, struct frontend **ret_frontend) MUST_USE;
