@@ -4,9 +4,9 @@
 // reader can see follows AWS's own runtime: error objects, log lines, the context, callbacks that wait for an empty event
 // loop, exit statuses 128 and 129.
 import { BeforeExit, invokeOnce } from './invocation.mjs'
-import { asError, formatError, reported, UnhandledPromiseRejection } from './errors.mjs'
+import { reported, UnhandledPromiseRejection } from './errors.mjs'
 import { loadHandler } from './handler.mjs'
-import { patchConsole, setRequestId } from './log.mjs'
+import { logError, patchConsole, setRequest } from './log.mjs'
 import { RuntimeApi } from './runtime_api.mjs'
 
 const EXIT_UNHANDLED_REJECTION = 128
@@ -20,7 +20,7 @@ let failing = false
 async function fail(title, error, status) {
   if (failing) return // whatever else goes wrong on the way out
   failing = true
-  console.error(title, formatError(asError(error)))
+  logError(title, error)
   try {
     await api.postError(errorPath, reported(error))
   } catch (lost) {
@@ -41,7 +41,7 @@ async function run() {
     const { headers, body } = await api.next()
     const id = headers['lambda-runtime-aws-request-id']
     errorPath = `invocation/${id}/error`
-    setRequestId(id)
+    setRequest(id, headers['lambda-runtime-aws-tenant-id'])
     const outcome = await invokeOnce(handler, headers, body, beforeExit)
     if (outcome.error !== undefined) await api.postError(errorPath, outcome.error)
     else await api.postResponse(`invocation/${id}/response`, outcome.response)

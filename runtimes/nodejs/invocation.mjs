@@ -1,6 +1,7 @@
 // One invocation: the handler's three ways to answer (a promise, a callback, the context's methods), of which the first
 // counts. A callback's result is sent when the event loop is empty, unless the function has said not to wait.
-import { asError, formatError, NodeJsExit, reported } from './errors.mjs'
+import { NodeJsExit, reported } from './errors.mjs'
+import { logError } from './log.mjs'
 
 /** One listener of the process's beforeExit event, which comes when the event loop is empty. */
 export class BeforeExit {
@@ -68,7 +69,7 @@ export function invokeOnce(handler, headers, body, beforeExit) {
       resolve(outcome)
     }
     const fail = (error) => {
-      console.error('Invoke Error', formatError(asError(error)))
+      logError('Invoke Error', error)
       finish({ error: reported(error) })
     }
     const succeed = (result) => {

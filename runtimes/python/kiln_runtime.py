@@ -179,22 +179,27 @@ class Json:
 
     def dumps(self, value):
         """Bytes. Lone surrogates, which UTF-8 cannot carry, become \\u escapes."""
-        if self.make_encoder and type(value) is str:
-            text = self.encode_string(value)
-        elif self.make_encoder:
-            encode = self.make_encoder(
-                {}, self.default, self.encode_string, None, ": ", ", ", False, False, True)
-            text = "".join(encode(value, 0))
-        else:
-            import json
-
-            text = json.dumps(value, default=self.default, ensure_ascii=self.ensure_ascii)
+        text = self.encode(value)
+        if isinstance(value, (dict, list, tuple)) and named_tuples_exist():
+            text = self.encode(extras().without_named_tuples(value))  # not circular: it has been encoded once
         if self.decimal_mark and self.decimal_mark in text:
             first, *others = text.split('"' + self.decimal_mark)
             text = first + "".join(part.replace('"', "", 1) for part in others)
         return text.encode("utf-8", "backslashreplace")
 
+    def encode(self, value):
+        if self.make_encoder and type(value) is str:
+            return self.encode_string(value)
+        if self.make_encoder:
+            encode = self.make_encoder({}, self.default, self.encode_string, None, ": ", ", ", False, False, True)
+            return "".join(encode(value, 0))
+        import json
+
+        return json.dumps(value, default=self.default, ensure_ascii=self.ensure_ascii)
+
     def default(self, value):
+        if isinstance(value, bytes):
+            return value.decode("utf-8")  # within a result: as the service's encoder has it
         decimal = sys.modules.get("decimal")
         if decimal and isinstance(value, decimal.Decimal):
             if value.is_nan():
@@ -323,9 +328,19 @@ def invoke(function, headers, body, json):
         raise Fault("MarshalError", "Unable to marshal response: %s" % error) from None
 
 
+# Modules that come with named tuples which no function returns.
+WITHOUT_RESULTS = ("functools", "tokenize", "dis", "inspect", "selectors")
+
+
+def named_tuples_exist():
+    """Whether a result may have named tuples in it. The service's encoder makes objects of them, C's json arrays."""
+    return any(hasattr(kind, "_asdict") and kind.__module__ not in WITHOUT_RESULTS for kind in tuple.__subclasses__())
+
+
 def extras():
     import kiln_runtime_extras
 
+    kiln_runtime_extras.log_fd = request.log_fd
     return kiln_runtime_extras
 
 
@@ -362,6 +377,13 @@ def set_paths():
     sys.path.append(RUNTIME_DIR)
 
 
+def forget_locale():
+    """Before Python 3.12 the service's own system has the locale of LANG. Where it lacks, Python says so in LC_CTYPE."""
+    with open("/proc/self/environ", "rb") as given:
+        if b"LC_CTYPE=" not in given.read():
+            os.environ.pop("LC_CTYPE", None)
+
+
 class WatchForLogging:
     """Finds every module the usual way, but when the function imports `logging`, sets up its root logger as on AWS."""
 
@@ -378,9 +400,11 @@ class WatchForLogging:
 
 
 class Request:
-    """Whose turn it is, for the log."""
+    """Whose turn it is, for the log, and where the log takes frames."""
 
     id = ""
+    tenant_id = None
+    log_fd = None
 
 
 request = Request()
@@ -398,9 +422,12 @@ def run():
     sys.stdout.reconfigure(encoding="utf-8", line_buffering=True)
     sys.stderr.reconfigure(encoding="utf-8", line_buffering=True)
     set_paths()
-    ensure_ascii = os.environ.get("AWS_EXECUTION_ENV", "")[len("AWS_Lambda_python"):] in ("3.8", "3.9", "3.10", "3.11")
-    json = Json(ensure_ascii)
+    is_old = os.environ.get("AWS_EXECUTION_ENV", "")[len("AWS_Lambda_python"):] in ("3.8", "3.9", "3.10", "3.11")
+    if is_old:
+        forget_locale()
+    json = Json(ensure_ascii=is_old)
     api = RuntimeApi(os.environ["AWS_LAMBDA_RUNTIME_API"])
+    request.log_fd = os.environ.pop("_LAMBDA_TELEMETRY_LOG_FD", None)
     if "logging" in sys.modules:
         extras().set_root_handler(sys.modules["logging"], request)
     else:
@@ -420,6 +447,7 @@ def run():
         if status != 200:
             sys.exit("bootstrap.py: the Runtime API answered %d to invocation/next" % status)
         request.id = headers["lambda-runtime-aws-request-id"]
+        request.tenant_id = headers.get("lambda-runtime-aws-tenant-id")
         set_trace_id(headers.get("lambda-runtime-trace-id"))
         path = "invocation/%s/" % request.id
         try:

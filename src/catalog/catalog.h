@@ -64,6 +64,10 @@ struct catalog_version_config {
     unsigned timeout_s;
     unsigned tmp_mib;
     const char *log_group;
+    const char *log_format;            /* "Text" or "JSON" */
+    const char *application_log_level; /* NULL: none is set */
+    const char *system_log_level;
+    const char *runtime_version_arn;            /* NULL: none */
     const char *code_dir;                       /* host path of the unpacked package */
     char code_sha256[CATALOG_SHA256_HEX];       /* lower-case hex */
     uint64_t code_bytes;                        /* size of the zip */

@@ -94,6 +94,16 @@ static int read_variables(struct config_entry *entry)
     return 0;
 }
 
+static void read_logging(struct catalog_version_config *config)
+{
+    const json_t *logging = json_object_get(config->document, "LoggingConfig");
+
+    config->log_group = json_string_value(json_object_get(logging, "LogGroup"));
+    config->log_format = json_string_value(json_object_get(logging, "LogFormat"));
+    config->application_log_level = json_string_value(json_object_get(logging, "ApplicationLogLevel"));
+    config->system_log_level = json_string_value(json_object_get(logging, "SystemLogLevel"));
+}
+
 static int read_document(struct config_entry *entry)
 {
     struct catalog_version_config *config = &entry->config;
@@ -102,7 +112,9 @@ static int read_document(struct config_entry *entry)
 
     config->runtime = json_string_value(json_object_get(document, "Runtime"));
     config->handler = json_string_value(json_object_get(document, "Handler"));
-    config->log_group = json_string_value(json_object_get(json_object_get(document, "LoggingConfig"), "LogGroup"));
+    config->runtime_version_arn =
+        json_string_value(json_object_get(json_object_get(document, "RuntimeVersionConfig"), "RuntimeVersionArn"));
+    read_logging(config);
     if (!config->handler)
         config->handler = "";
     if (!config->runtime || !config->log_group)

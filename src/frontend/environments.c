@@ -2,6 +2,7 @@
  * Core's environments and the worker's, tied together: core decides that one is to be made or ended, the worker does it
  * and reports, core hears of it. One `struct frontend_environment` each, from start to gone.
  */
+#include "aws/credentials.h"
 #include "base/clock.h"
 #include "frontend/realm.h"
 #include "worker/worker.h"
@@ -72,9 +73,25 @@ static const struct environment_events environment_events = {
     .on_idle_exit = on_idle_exit,
 };
 
+/* What is configured for the account; else made up, with an access key that names the account where that is needed. */
+static struct credential function_credential(const struct frontend_config *config, const char *account)
+{
+    bool is_default = strcmp(account, config->default_account) == 0;
+    const struct credential *found = NULL;
+
+    if (config->function_credentials)
+        found = credentials_of_account(config->function_credentials, span_from(account),
+                                       span_from(config->default_account));
+    return found ? *found
+                 : (struct credential){
+                       .access_key = is_default ? "test" : account, .secret_key = "test", .session_token = "test"};
+}
+
 static int start_worker(struct frontend_environment *environment)
 {
     const struct catalog_version_config *config = environment->config;
+    const struct frontend_config *frontend = &environment->realm->frontend->config;
+    const struct credential credential = function_credential(frontend, config->account);
     struct environment_variable variables[config->variable_count + 1];
     struct environment_spec spec = {
         .account = config->account,
@@ -90,6 +107,14 @@ static int start_worker(struct frontend_environment *environment)
         .variables = variables,
         .variable_count = config->variable_count,
         .log_group = config->log_group,
+        .log_format = config->log_format,
+        .application_log_level = config->application_log_level,
+        .system_log_level = config->system_log_level,
+        .runtime_version_arn = config->runtime_version_arn,
+        .access_key = credential.access_key,
+        .secret_key = credential.secret_key,
+        .session_token = credential.session_token,
+        .endpoint_url = frontend->function_endpoint,
         .origin = environment->core->origin == CORE_PROVISIONED ? ENVIRONMENT_PROVISIONED : ENVIRONMENT_ON_DEMAND,
     };
 
@@ -97,8 +122,7 @@ static int start_worker(struct frontend_environment *environment)
         spec.layer_dirs[i] = config->layer_dirs[i];
     for (size_t i = 0; i < config->variable_count; i++)
         variables[i] = (struct environment_variable){config->variables[i].name, config->variables[i].value};
-    return worker_start_environment(environment->realm->frontend->config.worker, &spec, &environment_events,
-                                    environment, &environment->worker);
+    return worker_start_environment(frontend->worker, &spec, &environment_events, environment, &environment->worker);
 }
 
 int environments_start(struct core_environment *core, void *context)

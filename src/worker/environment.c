@@ -66,6 +66,11 @@ static void PRINTF_LIKE(4, 5) record_failure(struct environment *environment, en
     va_end(args);
 }
 
+static struct platform_outcome failure_outcome(const struct failure *failure)
+{
+    return (struct platform_outcome){failure->status, failure->report_type ? failure->report_type : failure->type};
+}
+
 static void clear_failure(struct environment *environment)
 {
     buffer_deinit(&environment->failure.posted);
@@ -245,31 +250,16 @@ static void tell_ready(struct environment *environment, bool ok)
 
 /* --- Init --------------------------------------------------------------------------------------------------------- */
 
-static void log_line(struct environment *environment, struct span line)
-{
-    function_log_line(environment->log, line, clock_wall_ns());
-}
-
-static void log_init_start(struct environment *environment)
-{
-    char text[PLATFORM_LINE_BYTES];
-
-    log_line(environment,
-             platform_line_init_start(text, environment->spec.runtime, environment->spec.runtime_version_arn));
-    if (environment->choice.warning[0])
-        log_line(environment, span_from(environment->choice.warning));
-}
-
 /* Chooses the program and has it started; what is wrong with it shows when the failure is concluded. */
 static void start_runtime(struct environment *environment, const struct runtime_host *host)
 {
     const struct environment_spec *spec = &environment->spec;
     struct runtime_bootstraps bootstraps = runtime_find_bootstraps(spec->task_dir, spec->layer_dirs);
     bool first = environment->run == 0;
-    int r = runtime_choose(spec->runtime, host, bootstraps, &environment->choice);
+    int r = runtime_choose(spec->runtime, host, bootstraps, environment->wrapper, &environment->choice);
 
     if (first)
-        log_init_start(environment);
+        environment_log_init_start(environment);
     environment->run = ++environment->last_run;
     if (r == RUNTIME_CHOICE_NONE) {
         record_failure(environment, PLATFORM_ERROR, "Runtime.InvalidEntrypoint", "%s", environment->choice.error);
@@ -352,15 +342,6 @@ static int64_t end_init(struct environment *environment)
     return environment->init_start_ns ? now_ns - environment->init_start_ns : 0;
 }
 
-static void log_init_report(struct environment *environment, int64_t init_ns, enum platform_status status,
-                            const char *error_type)
-{
-    char text[PLATFORM_LINE_BYTES];
-
-    log_line(environment,
-             platform_line_init_report(text, init_ns, environment->invocation ? "invoke" : "init", status, error_type));
-}
-
 static void become_idle(struct environment *environment)
 {
     set_state(environment, ENVIRONMENT_IDLE);
@@ -385,9 +366,8 @@ static void finish_init(struct environment *environment)
     }
     limit_stop(&environment->limit);
     environment_io_drain(environment);
-    if (environment->spec.origin == ENVIRONMENT_PROVISIONED)
-        log_init_report(environment, init_ns, PLATFORM_SUCCESS, NULL);
-    else
+    environment_log_init_end(environment, init_ns, (struct platform_outcome){PLATFORM_SUCCESS, NULL});
+    if (environment->spec.origin != ENVIRONMENT_PROVISIONED)
         environment->init_ns = init_ns;
     become_idle(environment);
     tell_ready(environment, true);
@@ -397,12 +377,9 @@ static void fail_invocation(struct environment *environment);
 
 static void fail_init(struct environment *environment)
 {
-    const struct failure *failure = &environment->failure;
-
     environment_io_drain(environment);
     extensions_log(environment);
-    log_init_report(environment, end_init(environment), failure->status,
-                    failure->report_type ? failure->report_type : failure->type);
+    environment_log_init_end(environment, end_init(environment), failure_outcome(&environment->failure));
     if (environment->invocation) {
         fail_invocation(environment);
         return;
@@ -421,34 +398,6 @@ void environment_on_init_limit(struct limit *limit)
 
 /* --- the invocation ----------------------------------------------------------------------------------------------- */
 
-static void log_start(struct environment *environment)
-{
-    char text[PLATFORM_LINE_BYTES];
-
-    log_line(environment, platform_line_start(text, environment->invocation->request_id, environment->spec.version));
-}
-
-static void log_end_and_report(struct environment *environment, enum platform_status status, const char *error_type)
-{
-    char text[PLATFORM_LINE_BYTES];
-    int64_t now_ns = clock_monotonic_ns();
-    int64_t wall_ns = clock_wall_ns();
-    struct platform_report report = {
-        .request_id = environment->invocation->request_id,
-        .duration_ns = now_ns - environment->begin_ns,
-        .init_ns = environment->init_ns,
-        .memory_mib = environment->spec.memory_mib,
-        .memory_used_mib = environment_io_memory_used(environment, now_ns),
-        .status = status,
-        .error_type = error_type,
-    };
-
-    environment->init_ns = -1;
-    function_log_line(environment->log, platform_line_end(text, report.request_id), wall_ns);
-    function_log_line(environment->log, platform_line_report(text, &report), wall_ns);
-    function_log_set_tail(environment->log, NULL);
-}
-
 static void deliver_event(struct environment *environment)
 {
     int64_t now_ns = clock_monotonic_ns();
@@ -459,7 +408,7 @@ static void deliver_event(struct environment *environment)
         worker_start_limit(environment->worker, environment->timeouts, &environment->limit, now_ns);
     }
     left_ns = environment->limit.at_ns - now_ns;
-    log_start(environment);
+    environment_log_start(environment);
     environment->event_given = true;
     environment->deadline_wall_ms = (clock_wall_ns() + left_ns) / NS_PER_MS;
     if (runtime_api_send_event(environment) < 0) {
@@ -474,6 +423,7 @@ void environment_invoke(struct environment *environment, struct invocation *invo
     environment->invocation = invocation;
     environment->event_given = environment->answered = environment->ended = false;
     environment->begin_ns = 0;
+    environment->produced_bytes = 0;
     if (invocation->wants_log_tail)
         function_log_set_tail(environment->log, &invocation->log_tail);
     limit_stop(&environment->grace);
@@ -519,6 +469,7 @@ static void answer(struct environment *environment, struct buffer *payload, bool
 
     environment->torn_answer = false;
     result.duration_ns = environment->begin_ns ? clock_monotonic_ns() - environment->begin_ns : 0;
+    environment->produced_bytes = result.payload.length;
     environment->answered = true;
     if (environment->invocation->wants_log_tail && !environment->ended) {
         environment->held = result;
@@ -543,31 +494,13 @@ static void finish_invocation(struct environment *environment)
 {
     limit_stop(&environment->limit);
     environment_io_drain(environment);
-    log_end_and_report(environment, PLATFORM_SUCCESS, NULL);
+    environment_log_end(environment, (struct platform_outcome){PLATFORM_SUCCESS, NULL});
     environment->ended = true;
     give_held_result(environment);
     if (environment->state == ENVIRONMENT_BUSY)
         become_idle(environment);
     if (environment->state != ENVIRONMENT_SHUTDOWN)
         release_invocation(environment);
-}
-
-static void log_failure(struct environment *environment)
-{
-    const struct failure *failure = &environment->failure;
-    const char *id = environment->invocation->request_id;
-    char text[INVOCATION_MESSAGE_BYTES + 256];
-    char when[CLOCK_ISO_BYTES];
-    int length;
-
-    if (failure->posted.length)
-        return; /* the runtime has written what it had to say */
-    if (failure->status == PLATFORM_TIMEOUT)
-        length =
-            snprintf(text, sizeof(text), "%s %s %s\n", clock_format_iso(clock_wall_ns(), when), id, failure->message);
-    else
-        length = snprintf(text, sizeof(text), "RequestId: %s Error: %s\n%s\n", id, failure->message, failure->type);
-    log_line(environment, span_of(text, (size_t)length));
 }
 
 /* The payload for the caller: what the runtime posted, or the service's own form. */
@@ -589,7 +522,6 @@ static struct buffer failure_payload(struct environment *environment)
 /* Ends log and caller's part of an invocation that went wrong (`failure` says how). on_end is not called yet. */
 static void end_failed_invocation(struct environment *environment)
 {
-    const struct failure *failure = &environment->failure;
     struct buffer payload = failure_payload(environment);
 
     limit_stop(&environment->limit);
@@ -597,9 +529,9 @@ static void end_failed_invocation(struct environment *environment)
     if (!environment->begin_ns)
         environment->begin_ns = clock_monotonic_ns();
     if (!environment->event_given)
-        log_start(environment);
-    log_failure(environment);
-    log_end_and_report(environment, failure->status, failure->report_type ? failure->report_type : failure->type);
+        environment_log_start(environment);
+    environment_log_failure(environment);
+    environment_log_end(environment, failure_outcome(&environment->failure));
     environment->ended = true;
     if (environment->answered) {
         buffer_deinit(&payload);
@@ -737,10 +669,25 @@ void environment_on_torn_answer(struct environment *environment)
 
 /* --- failures concluded ------------------------------------------------------------------------------------------- */
 
+/* As the shell ends that starts a wrapper on the service (recorded: 127 where there is no such file). */
+static void record_wrapper_failure(struct environment *environment, int exec_errno)
+{
+    char text[INVOCATION_MESSAGE_BYTES];
+
+    snprintf(text, sizeof(text), "%s: %s\n", environment->choice.wrapper, strerror(exec_errno));
+    environment_log_line(environment, span_from(text));
+    record_failure(environment, PLATFORM_ERROR, "Runtime.ExitError", "%s",
+                   invocation_error_exit(exec_errno == ENOENT ? 127 : 126, 0, text));
+}
+
 static void record_exit(struct environment *environment, int exec_errno, const struct sandbox_exit *exit)
 {
     char text[INVOCATION_MESSAGE_BYTES];
 
+    if (exec_errno && environment->choice.wrapper) {
+        record_wrapper_failure(environment, exec_errno);
+        return;
+    }
     if (exec_errno) {
         record_failure(environment, PLATFORM_ERROR, "Runtime.InvalidEntrypoint", "%s",
                        invocation_error_exec(environment->choice.path, exec_errno, text));
@@ -839,6 +786,7 @@ void environment_on_reset(struct environment *environment)
         return;
     environment_io_drain_dead(environment);
     extensions_forget(environment);
+    function_log_end_output(environment->log);
     r = runtime_api_renew(environment);
     if (r < 0) {
         fault_sandbox(environment, -r);

@@ -34,6 +34,8 @@
 #include "worker/function_log.h"
 #include "worker/invocation_error.h"
 #include "worker/limit.h"
+#include "worker/log_level.h"
+#include "worker/platform_event.h"
 #include "worker/platform_line.h"
 #include "worker/runtime_choice.h"
 #include "worker/worker.h"
@@ -80,6 +82,12 @@ struct failure {
     bool by_extension;
 };
 
+/* LoggingConfig. */
+struct logging {
+    bool json;
+    enum log_line_level system; /* events of the service below it are not written; in JSON only */
+};
+
 struct environment {
     struct list_link link; /* in worker.environments */
     struct worker *worker;
@@ -91,6 +99,8 @@ struct environment {
     struct arena arena;           /* everything copied from the spec */
     struct environment_spec spec; /* variables left out: they are in process_variables */
     const char *const *process_variables;
+    struct logging logging;
+    const char *instance_id; /* "2026/01/02/NAME[7]0123456789abcdef0123456789abcdef" */
     struct function_log_stream *log;
 
     /* the sandbox */
@@ -114,6 +124,7 @@ struct environment {
 
     /* the runtime */
     struct list_link probe_link; /* waits for the host's interpreters */
+    const char *wrapper;         /* the function's AWS_LAMBDA_EXEC_WRAPPER, or NULL */
     struct runtime_choice choice;
     uint32_t run;      /* of the runtime */
     uint32_t last_run; /* of any process */
@@ -137,7 +148,8 @@ struct environment {
     bool holds_result;
     int64_t begin_ns; /* the event was given, or Init within the invocation began */
     int64_t deadline_wall_ms;
-    char trace_id[96]; /* for a caller that sent none */
+    char trace_id[96];       /* for a caller that sent none */
+    uint64_t produced_bytes; /* of the runtime's response */
 
     struct limit limit;           /* Init or invocation */
     struct limit grace;           /* idle: freeze then */
@@ -180,8 +192,9 @@ struct worker {
     struct probe_job *probe;
     struct list probing; /* environments that wait for it */
 
-    struct prng prng; /* trace ids */
-    char *scratch;    /* where output is read into */
+    struct prng prng;    /* trace ids */
+    char *scratch;       /* where output is read into */
+    struct buffer event; /* where events are put together */
 };
 
 /* --- worker.c ----------------------------------------------------------------------------------------------------- */
@@ -253,7 +266,7 @@ void environment_on_torn_answer(struct environment *environment);
 
 int environment_io_start(struct environment *environment, struct sandbox_created *created) MUST_USE;
 void environment_io_stop(struct environment *environment);
-/* Reads what the function has written until now, within a bound; nothing while its log is full. */
+/* Reads what the function has written until now, within a bound; nothing while its log is bursting. */
 void environment_io_drain(struct environment *environment);
 /* Reads everything that dead processes have left, so that it does not show in a later invocation. */
 void environment_io_drain_dead(struct environment *environment);
@@ -262,6 +275,21 @@ void environment_io_freeze(struct environment *environment);
 void environment_io_thaw(struct environment *environment);
 /* Largest memory use so far in MiB, read at most ten times a second; 0 where the host does not tell. */
 unsigned environment_io_memory_used(struct environment *environment, int64_t now_ns);
+
+/* --- environment_log.c -------------------------------------------------------------------------------------------- */
+
+void environment_log_line(struct environment *environment, struct span line);
+void environment_log_init_start(struct environment *environment);
+/* The runtime has asked for its first event, or Init has failed. */
+void environment_log_init_end(struct environment *environment, int64_t init_ns, struct platform_outcome outcome);
+/* `events` as in struct extension; `error_type` is "" for none. */
+void environment_log_extension(struct environment *environment, const char *name, const char *state, unsigned events,
+                               const char *error_type);
+void environment_log_start(struct environment *environment);
+/* What `failure` is, in words. */
+void environment_log_failure(struct environment *environment);
+/* END and REPORT, and with them the end of the tail. */
+void environment_log_end(struct environment *environment, struct platform_outcome outcome);
 
 /* --- runtime_api.c ------------------------------------------------------------------------------------------------ */
 

@@ -259,23 +259,13 @@ void extensions_send_invoke(struct environment *environment, struct span trace_i
     }
 }
 
-static const char *event_names(unsigned events)
-{
-    static const char *const names[] = {"", "INVOKE", "SHUTDOWN", "INVOKE, SHUTDOWN"};
-
-    return names[events & 3];
-}
-
 void extensions_log(struct environment *environment)
 {
     struct extension_set *set = environment->extensions ? &environment->extensions->set : NULL;
-    char text[PLATFORM_LINE_BYTES];
 
     for (size_t i = 0; set && i < set->count; i++)
-        function_log_line(environment->log,
-                          platform_line_extension(text, set->list[i].name, extension_state_name(set->list[i].state),
-                                                  event_names(set->list[i].events), set->list[i].error_type),
-                          clock_wall_ns());
+        environment_log_extension(environment, set->list[i].name, extension_state_name(set->list[i].state),
+                                  set->list[i].events, set->list[i].error_type);
 }
 
 /* What it has posted tells more than how it ended. */

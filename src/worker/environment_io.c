@@ -75,8 +75,8 @@ void environment_io_drain(struct environment *environment)
 {
     if (environment->extensions)
         extension_output_drain(environment->extensions->output);
-    for (int i = 0; i < DRAIN_READS && environment->output_fd >= 0 && !environment->output_paused; i++)
-        if (!read_output(environment))
+    for (int i = 0; i < DRAIN_READS && environment->output_fd >= 0; i++)
+        if (function_log_is_bursting(environment->log) || !read_output(environment))
             return;
 }
 

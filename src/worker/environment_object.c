@@ -17,6 +17,11 @@ static const char *copy_text(struct environment *environment, const char *text, 
     return copy;
 }
 
+const char *environment_origin_name(enum environment_origin origin)
+{
+    return origin == ENVIRONMENT_PROVISIONED ? "provisioned-concurrency" : "on-demand";
+}
+
 /* Only what is needed after the start. */
 static int copy_spec(struct environment *environment, const struct environment_spec *spec)
 {
@@ -32,34 +37,63 @@ static int copy_spec(struct environment *environment, const struct environment_s
     copy->runtime = copy_text(environment, spec->runtime, &ok);
     copy->runtime_version_arn = copy_text(environment, spec->runtime_version_arn, &ok);
     copy->task_dir = copy_text(environment, spec->task_dir, &ok);
+    for (size_t i = 0; i < spec->variable_count; i++)
+        if (strcmp(spec->variables[i].name, "AWS_LAMBDA_EXEC_WRAPPER") == 0)
+            environment->wrapper = copy_text(environment, spec->variables[i].value, &ok);
     for (size_t i = 0; i < SANDBOX_LAYERS_MAX && spec->layer_dirs[i]; i++)
         copy->layer_dirs[i] = copy_text(environment, spec->layer_dirs[i], &ok);
     return ok ? 0 : -ENOMEM;
 }
 
-/* "2026/01/02[7]0123456789abcdef0123456789abcdef" */
-static char *make_stream_name(struct environment *environment)
+static void set_logging(struct environment *environment, const struct environment_spec *spec)
+{
+    struct span level = span_from(spec->system_log_level ? spec->system_log_level : "");
+
+    environment->logging.json = spec->log_format && strcmp(spec->log_format, "JSON") == 0;
+    environment->logging.system = log_level_parse(level, LOG_LINE_INFO);
+}
+
+/* A group of the function's own has its streams without the name, which others may write to with it. */
+static bool has_own_group(const struct environment_spec *spec)
+{
+    struct span group = span_from(spec->log_group);
+
+    return span_starts_with(group, SPAN("/aws/lambda/")) &&
+           span_equal(span_slice(group, strlen("/aws/lambda/"), group.length), span_from(spec->function_name));
+}
+
+/* "2026/01/02/[7]0123456789abcdef0123456789abcdef", in a shared group "2026/01/02/NAME[7]0123..." */
+static const char *name_stream(struct environment *environment, const struct environment_spec *spec)
 {
     char when[CLOCK_ISO_BYTES];
     char hex[33];
 
     clock_format_iso(clock_wall_ns(), when);
     random_hex(hex, sizeof(hex) - 1);
-    return arena_printf(&environment->arena, "%.4s/%.2s/%.2s/[%s]%s", when, when + 5, when + 8,
-                        environment->spec.version, hex);
+    environment->instance_id = arena_printf(&environment->arena, "%.4s/%.2s/%.2s/%s[%s]%s", when, when + 5, when + 8,
+                                            spec->function_name, spec->version, hex);
+    if (!environment->instance_id || !has_own_group(spec))
+        return environment->instance_id;
+    return arena_printf(&environment->arena, "%.4s/%.2s/%.2s/[%s]%s", when, when + 5, when + 8, spec->version, hex);
 }
 
 static int open_log(struct environment *environment, const struct environment_spec *spec)
 {
-    const char *stream = make_stream_name(environment);
+    const char *stream = name_stream(environment, spec);
+    struct span level = span_from(spec->application_log_level ? spec->application_log_level : "");
     int r;
 
     if (!stream)
         return -ENOMEM;
+    set_logging(environment, spec);
     r = function_log_stream_open(environment->worker->logs, spec->log_group, stream, environment_io_on_room,
                                  environment, &environment->log);
     if (r < 0)
         return r;
+    if (runtime_family_folder(runtime_family_of(spec->runtime)))
+        function_log_set_framed(environment->log);
+    if (environment->logging.json)
+        function_log_set_level(environment->log, log_level_parse(level, LOG_LINE_INFO));
     return process_variables_build(spec, stream, &environment->arena, &environment->process_variables);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/list.h"
+#include "worker/log_frame.h"
 #include "worker/log_record.h"
 
 #include <fcntl.h>
@@ -21,6 +22,7 @@ enum {
     FLUSH_MS = 250,
     STREAM_FLUSH_BYTES = 256 * 1024, /* gathered in one stream: flush now */
     STREAM_FULL_BYTES = 1024 * 1024, /* gathered in one stream: take no more output */
+    STREAM_BURST_BYTES = 2 * STREAM_FULL_BYTES,
 };
 
 struct function_log_stream {
@@ -28,8 +30,11 @@ struct function_log_stream {
     struct function_log *log;
     char *path; /* GROUP/STREAM.log under the directory */
     struct buffer gathered;
-    struct buffer unfinished; /* output after the last newline */
-    int64_t unfinished_ms;    /* when its first byte came */
+    struct buffer unfinished;  /* output after the last newline */
+    int64_t unfinished_ms;     /* when its first byte came */
+    enum log_line_level level; /* output below it is not kept */
+    bool framed;
+    struct log_frame frame;
     struct buffer *tail;
     void (*on_room)(void *context);
     void *context;
@@ -403,11 +408,64 @@ static void add_event(struct function_log_stream *stream, struct span message, i
     mark_dirty(stream);
 }
 
+static void add_to_tail(struct function_log_stream *stream, struct span bytes)
+{
+    struct buffer *tail = stream->tail;
+
+    if (!tail)
+        return;
+    if (bytes.length > FUNCTION_LOG_TAIL_BYTES)
+        bytes = span_slice(bytes, bytes.length - FUNCTION_LOG_TAIL_BYTES, bytes.length);
+    if (buffer_append_span(tail, bytes) < 0)
+        return; /* a shorter tail */
+    if (tail->length > FUNCTION_LOG_TAIL_BYTES)
+        buffer_consume(tail, tail->length - FUNCTION_LOG_TAIL_BYTES);
+}
+
+/* Ends the line that the tail ends in. */
+static void end_tail_line(struct function_log_stream *stream)
+{
+    if (stream->tail && stream->tail->length && stream->tail->data[stream->tail->length - 1] != '\n')
+        add_to_tail(stream, SPAN("\n"));
+}
+
+/* Output reaches the tail byte by byte, unless some of it does not belong there. */
+static bool has_tail_of_events(const struct function_log_stream *stream)
+{
+    return stream->framed || stream->level > LOG_LINE_TRACE;
+}
+
+/* A message of the function's own, whole or cut at its full length. */
+static void add_output_event(struct function_log_stream *stream, struct span message, enum log_line_level level,
+                             int64_t time_ms)
+{
+    if (level < stream->level)
+        return;
+    if (has_tail_of_events(stream)) {
+        end_tail_line(stream);
+        add_to_tail(stream, message);
+    }
+    add_event(stream, message, time_ms);
+}
+
+static bool is_in_frame(const struct function_log_stream *stream)
+{
+    return stream->frame.header_length == LOG_FRAME_HEADER_BYTES;
+}
+
+static enum log_line_level level_of(const struct function_log_stream *stream, struct span message)
+{
+    if (is_in_frame(stream))
+        return log_frame_level(&stream->frame, message);
+    return stream->level > LOG_LINE_TRACE ? log_level_of_line(message) : LOG_LINE_INFO;
+}
+
 static void end_unfinished(struct function_log_stream *stream)
 {
     if (!stream->unfinished.length)
         return;
-    add_event(stream, buffer_span(&stream->unfinished), stream->unfinished_ms);
+    add_output_event(stream, buffer_span(&stream->unfinished), level_of(stream, buffer_span(&stream->unfinished)),
+                     stream->unfinished_ms);
     buffer_deinit(&stream->unfinished);
 }
 
@@ -433,26 +491,11 @@ struct function_log_stream *function_log_stream_close(struct function_log_stream
     return NULL;
 }
 
-static void add_to_tail(struct function_log_stream *stream, struct span bytes)
-{
-    struct buffer *tail = stream->tail;
-
-    if (!tail)
-        return;
-    if (bytes.length > FUNCTION_LOG_TAIL_BYTES)
-        bytes = span_slice(bytes, bytes.length - FUNCTION_LOG_TAIL_BYTES, bytes.length);
-    if (buffer_append_span(tail, bytes) < 0)
-        return; /* a shorter tail */
-    if (tail->length > FUNCTION_LOG_TAIL_BYTES)
-        buffer_consume(tail, tail->length - FUNCTION_LOG_TAIL_BYTES);
-}
-
 void function_log_line(struct function_log_stream *stream, struct span line, int64_t wall_ns)
 {
-    /* Not a question of what is unfinished: an event cut at its full length is finished and has no newline. */
-    if (stream->tail && stream->tail->length && stream->tail->data[stream->tail->length - 1] != '\n')
-        add_to_tail(stream, SPAN("\n"));
     end_unfinished(stream);
+    /* Not a question of what was unfinished: an event cut at its full length is finished and has no newline. */
+    end_tail_line(stream);
     add_event(stream, line, wall_ns / NS_PER_MS);
     add_to_tail(stream, line);
 }
@@ -480,34 +523,99 @@ static void keep_unfinished(struct function_log_stream *stream, struct span byte
     }
 }
 
+/* The next line, or what there is of it. */
+static void take_line(struct function_log_stream *stream, struct span *bytes, int64_t time_ms)
+{
+    const char *newline = memchr(bytes->data, '\n', bytes->length);
+    size_t length = newline ? (size_t)(newline - bytes->data) + 1 : bytes->length;
+    struct span line = span_slice(*bytes, 0, length);
+
+    *bytes = span_slice(*bytes, length, bytes->length);
+    if (newline && !stream->unfinished.length && length <= LOG_RECORD_MESSAGE_MAX) {
+        add_output_event(stream, line, level_of(stream, line), time_ms);
+        return;
+    }
+    keep_unfinished(stream, line, time_ms);
+    if (newline)
+        end_unfinished(stream);
+}
+
+static void take_frame_message(struct function_log_stream *stream, struct span *bytes, int64_t time_ms)
+{
+    struct span message = span_slice(*bytes, 0, MIN(stream->frame.left, bytes->length));
+
+    *bytes = span_slice(*bytes, message.length, bytes->length);
+    stream->frame.left -= message.length;
+    keep_unfinished(stream, message, time_ms);
+    if (stream->frame.left)
+        return;
+    end_unfinished(stream);
+    stream->frame.header_length = 0;
+}
+
+/* True when it has taken something: a frame, or a part of one. */
+static bool take_frame(struct function_log_stream *stream, struct span *bytes, int64_t time_ms)
+{
+    struct log_frame *frame = &stream->frame;
+    size_t length;
+
+    if (is_in_frame(stream)) {
+        take_frame_message(stream, bytes, time_ms);
+        return true;
+    }
+    if (stream->unfinished.length)
+        return false; /* in the middle of a line */
+    switch (log_frame_take_header(frame, bytes)) {
+    case LOG_FRAME_MORE:
+        return true;
+    case LOG_FRAME_MESSAGE:
+        take_frame_message(stream, bytes, time_ms);
+        return true;
+    case LOG_FRAME_NONE:
+        break;
+    }
+    length = frame->header_length;
+    frame->header_length = 0;
+    keep_unfinished(stream, span_of(frame->header, length), time_ms);
+    return false;
+}
+
 void function_log_output(struct function_log_stream *stream, struct span bytes, int64_t wall_ns)
 {
     int64_t time_ms = wall_ns / NS_PER_MS;
 
-    add_to_tail(stream, bytes);
-    while (bytes.length) {
-        const char *newline = memchr(bytes.data, '\n', bytes.length);
-        struct span line;
+    if (!has_tail_of_events(stream))
+        add_to_tail(stream, bytes);
+    while (bytes.length)
+        if (!stream->framed || !take_frame(stream, &bytes, time_ms))
+            take_line(stream, &bytes, time_ms);
+}
 
-        if (!newline) {
-            keep_unfinished(stream, bytes, time_ms);
-            return;
-        }
-        line = span_slice(bytes, 0, (size_t)(newline - bytes.data) + 1);
-        bytes = span_slice(bytes, line.length, bytes.length);
-        if (stream->unfinished.length || line.length > LOG_RECORD_MESSAGE_MAX) {
-            keep_unfinished(stream, line, time_ms);
-            end_unfinished(stream);
-        } else {
-            add_event(stream, line, time_ms);
-        }
-    }
+void function_log_end_output(struct function_log_stream *stream)
+{
+    end_unfinished(stream);
+    stream->frame = (struct log_frame){0};
 }
 
 bool function_log_is_full(struct function_log_stream *stream)
 {
     stream->waits_for_room = stream->gathered.length >= STREAM_FULL_BYTES;
     return stream->waits_for_room;
+}
+
+bool function_log_is_bursting(const struct function_log_stream *stream)
+{
+    return stream->gathered.length >= STREAM_BURST_BYTES;
+}
+
+void function_log_set_framed(struct function_log_stream *stream)
+{
+    stream->framed = true;
+}
+
+void function_log_set_level(struct function_log_stream *stream, enum log_line_level level)
+{
+    stream->level = level;
 }
 
 void function_log_set_tail(struct function_log_stream *stream, struct buffer *tail)

@@ -15,6 +15,7 @@
 
 #include "base/buffer.h"
 #include "base/log.h"
+#include "worker/log_level.h"
 
 #include <uv.h>
 
@@ -47,8 +48,17 @@ void function_log_line(struct function_log_stream *stream, struct span line, int
 void function_log_event(struct function_log_stream *stream, struct span line, int64_t wall_ns);
 /* Output of the function, in whatever pieces. */
 void function_log_output(struct function_log_stream *stream, struct span bytes, int64_t wall_ns);
+/* Whoever wrote is dead: what it left unfinished is an event, and what comes begins anew. */
+void function_log_end_output(struct function_log_stream *stream);
 /* True when no more output should be read for now; on_room follows. */
 bool function_log_is_full(struct function_log_stream *stream);
+/* True when not even what belongs to an invocation that ends now should be read. */
+bool function_log_is_bursting(const struct function_log_stream *stream);
+
+/* From now on the function's output may have frames in it (log_frame.h). */
+void function_log_set_framed(struct function_log_stream *stream);
+/* Output of a lower level (log_level.h) is not kept from now on. */
+void function_log_set_level(struct function_log_stream *stream, enum log_line_level level);
 
 /* From now on the stream's lines also go to `tail`, of which the last 4 KB are kept; NULL ends that. Borrowed. */
 void function_log_set_tail(struct function_log_stream *stream, struct buffer *tail);

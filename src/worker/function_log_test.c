@@ -248,6 +248,57 @@ static void test_stream_closed_during_a_write_loses_nothing(void **state)
     assert_in_range(events, 5000, 6000);
 }
 
+static void test_output_below_the_level_is_in_neither_file_nor_tail(void **state)
+{
+    struct fixture *fixture = *state;
+    CLEANUP(buffer_deinit) struct buffer tail = BUFFER_INIT;
+
+    function_log_set_level(fixture->stream, LOG_LINE_WARN);
+    function_log_set_tail(fixture->stream, &tail);
+    function_log_output(fixture->stream, SPAN("{\"level\":\"debug\"}\nplain\n{\"level\":\"WA"), NOW);
+    function_log_output(fixture->stream, SPAN("RN\"}\n{\"level\":\"ERROR\"}"), NOW);
+    function_log_line(fixture->stream, SPAN("END\n"), NOW);
+    finish(fixture);
+    assert_file(fixture, "1767225600123 17 {\"level\":\"WARN\"}\n1767225600123 17 {\"level\":\"ERROR\"}\n"
+                         "1767225600123 4 END\n");
+    assert_non_null(buffer_terminate(&tail));
+    assert_string_equal(tail.data, "{\"level\":\"WARN\"}\n{\"level\":\"ERROR\"}\nEND\n");
+}
+
+static void test_a_framed_message_is_one_event(void **state)
+{
+    static const char bytes[] = "before\n\xa5\x5a\x00\x17\x00\x00\x00\x07\0\0\0\0\0\0\0\0a\nb\ncc\n"
+                                "\xa5no frame\nlast";
+    struct fixture *fixture = *state;
+    CLEANUP(buffer_deinit) struct buffer tail = BUFFER_INIT;
+
+    function_log_set_framed(fixture->stream);
+    function_log_set_tail(fixture->stream, &tail);
+    for (size_t i = 0; i < sizeof(bytes) - 1; i++)
+        function_log_output(fixture->stream, span_of(bytes + i, 1), NOW);
+    function_log_line(fixture->stream, SPAN("END\n"), NOW);
+    finish(fixture);
+    assert_file(fixture, "1767225600123 7 before\n1767225600123 7 a\nb\ncc\n1767225600123 10 \xa5no frame\n"
+                         "1767225600123 4 last\n1767225600123 4 END\n");
+    assert_non_null(buffer_terminate(&tail));
+    assert_string_equal(tail.data, "before\na\nb\ncc\n\xa5no frame\nlast\nEND\n");
+}
+
+static void test_a_frame_that_breaks_off_is_ended_by_the_service(void **state)
+{
+    static const char bytes[] = "\xa5\x5a\x00\x17\x00\x00\x00\x50\0\0\0\0\0\0\0\0half";
+    struct fixture *fixture = *state;
+
+    function_log_set_framed(fixture->stream);
+    function_log_set_level(fixture->stream, LOG_LINE_ERROR);
+    function_log_output(fixture->stream, span_of(bytes, sizeof(bytes) - 1), NOW);
+    function_log_line(fixture->stream, SPAN("END\n"), NOW);
+    function_log_end_output(fixture->stream);
+    function_log_output(fixture->stream, SPAN("{\"level\":\"ERROR\"}\n"), NOW);
+    finish(fixture);
+    assert_file(fixture, "1767225600123 4 half\n1767225600123 4 END\n1767225600123 18 {\"level\":\"ERROR\"}\n");
+}
+
 static void test_disk_that_refuses_costs_the_lines_only(void **state)
 {
     struct fixture *fixture = *state;
@@ -300,6 +351,9 @@ int main(void)
         CASE(test_tail_ends_a_line_that_was_cut_at_its_full_length),
         CASE(test_full_stream_gets_room_once_written),
         CASE(test_stream_closed_during_a_write_loses_nothing),
+        CASE(test_output_below_the_level_is_in_neither_file_nor_tail),
+        CASE(test_a_framed_message_is_one_event),
+        CASE(test_a_frame_that_breaks_off_is_ended_by_the_service),
         CASE(test_disk_that_refuses_costs_the_lines_only),
         CASE(test_partly_written_flush_is_taken_back),
     };

@@ -5,6 +5,8 @@
 #include "worker/platform_line.h"
 #include "base/clock.h"
 
+#include <stdio.h>
+
 struct line {
     char *text;
     size_t length;
@@ -54,25 +56,29 @@ static struct span finish(struct line *line)
     return span_of(line->text, line->length);
 }
 
-struct span platform_line_init_start(char text[PLATFORM_LINE_BYTES], const char *runtime, const char *arn)
+const char *platform_runtime_version(char text[PLATFORM_RUNTIME_BYTES], const char *runtime)
 {
-    struct line line = {text, 0};
     struct span version = span_from(runtime);
     size_t family = 0;
 
-    /* "python3.12" is written "python:3.12.v1", "nodejs20.x" "nodejs:20.v1", "provided.al2023" "provided:al2023.v1" */
     while (family < version.length && version.data[family] >= 'a' && version.data[family] <= 'z')
         family++;
-    put_text(&line, "INIT_START Runtime Version: ");
-    put(&line, span_slice(version, 0, family));
-    put(&line, SPAN(":"));
-    if (family < version.length && version.data[family] == '.')
-        family++;
     version = span_slice(version, family, version.length);
+    if (version.length && version.data[0] == '.')
+        version = span_slice(version, 1, version.length);
     if (span_ends_with(version, SPAN(".x")))
         version.length -= 2;
-    put(&line, version);
-    put(&line, SPAN(".v1"));
+    snprintf(text, PLATFORM_RUNTIME_BYTES, "%.*s:%.*s.v1", (int)family, runtime, SPAN_ARG(version));
+    return text;
+}
+
+struct span platform_line_init_start(char text[PLATFORM_LINE_BYTES], const char *runtime, const char *arn)
+{
+    struct line line = {text, 0};
+    char version[PLATFORM_RUNTIME_BYTES];
+
+    put_text(&line, "INIT_START Runtime Version: ");
+    put_text(&line, platform_runtime_version(version, runtime));
     if (arn) {
         put_text(&line, "\tRuntime Version ARN: ");
         put_text(&line, arn);

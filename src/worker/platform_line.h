@@ -22,6 +22,12 @@ struct platform_report {
     const char *error_type; /* with PLATFORM_ERROR */
 };
 
+enum { PLATFORM_RUNTIME_BYTES = 128 };
+
+/* "python:3.12.v1" for "python3.12", "nodejs:20.v1" for "nodejs20.x", "provided:al2023.v1" for "provided.al2023".
+ * Returns `text`. */
+const char *platform_runtime_version(char text[PLATFORM_RUNTIME_BYTES], const char *runtime);
+
 /* "INIT_START Runtime Version: python:3.12.v1\tRuntime Version ARN: ARN\n"; ARN NULL leaves that part out. */
 struct span platform_line_init_start(char text[PLATFORM_LINE_BYTES], const char *runtime, const char *arn);
 /* "START RequestId: ID Version: V\n" */

@@ -70,9 +70,69 @@ static void test_reserved_and_defaults_are_as_recorded(void **state)
     assert_variable(variables, "AWS_ACCESS_KEY_ID", "test");
     assert_variable(variables, "LANG", "en_US.UTF-8");
     assert_variable(variables, "TZ", ":UTC");
+    assert_variable(variables, "PATH", "/var/lang/bin:/usr/local/bin:/usr/bin/:/bin:/opt/bin");
+    assert_variable(variables, "LD_LIBRARY_PATH",
+                    "/var/lang/lib:/lib64:/usr/lib64:/var/runtime:/var/runtime/lib:/var/task:/var/task/lib:/opt/lib");
+    assert_variable(variables, "AWS_LAMBDA_LOG_FORMAT", NULL);
+    assert_variable(variables, "AWS_LAMBDA_LOG_LEVEL", NULL);
+    assert_variable(variables, "AWS_ENDPOINT_URL", NULL);
+}
+
+static void test_al2_has_no_folder_of_languages(void **state)
+{
+    CLEANUP(arena_deinit) struct arena arena = {0};
+    struct environment_spec spec = base_spec;
+    const char *const *variables;
+
+    (void)state;
+    spec.runtime = "provided.al2";
+    variables = build(&spec, &arena);
     assert_variable(variables, "PATH", "/usr/local/bin:/usr/bin/:/bin:/opt/bin");
     assert_variable(variables, "LD_LIBRARY_PATH",
                     "/lib64:/usr/lib64:/var/runtime:/var/runtime/lib:/var/task:/var/task/lib:/opt/lib");
+}
+
+static void test_credentials_and_endpoint_are_as_given(void **state)
+{
+    static const struct environment_variable own[] = {{"AWS_ENDPOINT_URL", "http://mine"}};
+    CLEANUP(arena_deinit) struct arena arena = {0};
+    struct environment_spec spec = base_spec;
+    const char *const *variables = build(&spec, &arena);
+
+    (void)state;
+    assert_variable(variables, "AWS_SECRET_ACCESS_KEY", "test");
+    assert_variable(variables, "AWS_SESSION_TOKEN", "test");
+    spec.access_key = "AKIDEXAMPLE";
+    spec.secret_key = "hush";
+    spec.endpoint_url = "http://127.0.0.1:4566";
+    variables = build(&spec, &arena);
+    assert_variable(variables, "AWS_ACCESS_KEY_ID", "AKIDEXAMPLE");
+    assert_variable(variables, "AWS_SECRET_ACCESS_KEY", "hush");
+    assert_variable(variables, "AWS_SESSION_TOKEN", NULL);
+    assert_variable(variables, "AWS_ENDPOINT_URL", "http://127.0.0.1:4566");
+    spec.variables = own;
+    spec.variable_count = ARRAY_SIZE(own);
+    assert_variable(build(&spec, &arena), "AWS_ENDPOINT_URL", "http://mine");
+}
+
+static void test_json_logging_is_told_above_the_functions_own(void **state)
+{
+    static const struct environment_variable own[] = {{"AWS_LAMBDA_LOG_LEVEL", "FATAL"}};
+    CLEANUP(arena_deinit) struct arena arena = {0};
+    struct environment_spec spec = base_spec;
+    const char *const *variables;
+
+    (void)state;
+    spec.variables = own;
+    spec.variable_count = ARRAY_SIZE(own);
+    variables = build(&spec, &arena);
+    assert_variable(variables, "AWS_LAMBDA_LOG_LEVEL", "FATAL");
+    spec.log_format = "JSON";
+    variables = build(&spec, &arena);
+    assert_variable(variables, "AWS_LAMBDA_LOG_FORMAT", "JSON");
+    assert_variable(variables, "AWS_LAMBDA_LOG_LEVEL", "INFO");
+    spec.application_log_level = "DEBUG";
+    assert_variable(build(&spec, &arena), "AWS_LAMBDA_LOG_LEVEL", "DEBUG");
 }
 
 static void test_custom_runtime_has_no_execution_env(void **state)
@@ -98,6 +158,9 @@ static void test_managed_runtimes_have_their_own(void **state)
     assert_variable(variables, "AWS_EXECUTION_ENV", "AWS_Lambda_python3.12");
     assert_variable(variables, "PYTHONPATH", "/var/runtime");
     assert_variable(variables, "PWD", "/var/task");
+    assert_variable(variables, "LC_CTYPE", "C.UTF-8");
+    spec.runtime = "python3.11";
+    assert_variable(build(&spec, &arena), "LC_CTYPE", NULL);
     spec.runtime = "nodejs20.x";
     variables = build(&spec, &arena);
     assert_variable(variables, "AWS_EXECUTION_ENV", "AWS_Lambda_nodejs20.x");
@@ -174,6 +237,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reserved_and_defaults_are_as_recorded),
+        cmocka_unit_test(test_al2_has_no_folder_of_languages),
+        cmocka_unit_test(test_credentials_and_endpoint_are_as_given),
+        cmocka_unit_test(test_json_logging_is_told_above_the_functions_own),
         cmocka_unit_test(test_custom_runtime_has_no_execution_env),
         cmocka_unit_test(test_managed_runtimes_have_their_own),
         cmocka_unit_test(test_provisioned_says_so),

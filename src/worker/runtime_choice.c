@@ -141,8 +141,32 @@ static int choose_managed(const char *runtime, enum runtime_family family, const
     return 0;
 }
 
+/* In a wrapper's hands Python starts the whole way: tracing tools hook in with a sitecustomize. */
+static void wrap(struct runtime_choice *choice, const char *wrapper)
+{
+    const char *const *from = choice->argv;
+    const char *wrapped[ARRAY_SIZE(choice->argv)] = {wrapper};
+    size_t count = 1;
+
+    for (; *from; from++)
+        if (strcmp(*from, "-S") != 0)
+            wrapped[count++] = *from;
+    choice->wrapper = wrapper;
+    memcpy(choice->argv, wrapped, sizeof(wrapped));
+}
+
+static int choose_wrapped(const char *runtime, enum runtime_family family, const struct runtime_interpreters *all,
+                          const char *wrapper, struct runtime_choice *choice)
+{
+    int r = choose_managed(runtime, family, all, choice);
+
+    if (r == 0 && wrapper && *wrapper)
+        wrap(choice, wrapper);
+    return r;
+}
+
 int runtime_choose(const char *runtime, const struct runtime_host *host, struct runtime_bootstraps bootstraps,
-                   struct runtime_choice *ret_choice)
+                   const char *wrapper, struct runtime_choice *ret_choice)
 {
     static const struct runtime_host nothing;
     enum runtime_family family = runtime_family_of(runtime);
@@ -153,9 +177,9 @@ int runtime_choose(const char *runtime, const struct runtime_host *host, struct 
     case RUNTIME_CUSTOM:
         return choose_custom(bootstraps, ret_choice);
     case RUNTIME_PYTHON:
-        return choose_managed(runtime, family, &host->python, ret_choice);
+        return choose_wrapped(runtime, family, &host->python, wrapper, ret_choice);
     case RUNTIME_NODE:
-        return choose_managed(runtime, family, &host->node, ret_choice);
+        return choose_wrapped(runtime, family, &host->node, wrapper, ret_choice);
     case RUNTIME_UNSUPPORTED:
         break;
     }

@@ -37,8 +37,9 @@ enum runtime_family runtime_family_of(const char *runtime);
 const char *runtime_family_folder(enum runtime_family family);
 
 struct runtime_choice {
-    const char *argv[4];                 /* as seen in the sandbox, NULL-terminated; points into this or at literals */
-    char path[RUNTIME_PATH_BYTES];       /* argv[0] */
+    const char *argv[5];                 /* as seen in the sandbox, NULL-terminated; points into this or at literals */
+    char path[RUNTIME_PATH_BYTES];       /* argv[0], but for a wrapper */
+    const char *wrapper;                 /* argv[0] then, else NULL */
     char warning[RUNTIME_MESSAGE_BYTES]; /* for the function's log; "" for none */
     char error[RUNTIME_MESSAGE_BYTES];   /* with RUNTIME_CHOICE_NONE: why, as the caller of the function reads it */
 };
@@ -55,9 +56,14 @@ struct runtime_bootstraps {
 struct runtime_bootstraps runtime_find_bootstraps(const char *task_dir,
                                                   const char *const layer_dirs[SANDBOX_LAYERS_MAX]);
 
-/* 0, or RUNTIME_CHOICE_NONE with `error` set. `host` may be NULL for custom runtimes. */
+/*
+ * 0, or RUNTIME_CHOICE_NONE with `error` set. `host` may be NULL for custom runtimes. `wrapper` is the value of the
+ * function's AWS_LAMBDA_EXEC_WRAPPER, NULL or "" for none; borrowed as long as the choice. A managed runtime's command
+ * is then given to that program as its arguments (guide, "Modifying the runtime environment"); custom runtimes have
+ * none.
+ */
 int runtime_choose(const char *runtime, const struct runtime_host *host, struct runtime_bootstraps bootstraps,
-                   struct runtime_choice *ret_choice) MUST_USE;
+                   const char *wrapper, struct runtime_choice *ret_choice) MUST_USE;
 
 /* Finds the interpreters under `prefix` ("" for the real host) in /usr/bin, /usr/local/bin and where Node's archives
  * are usually unpacked. Blocks. */

@@ -34,10 +34,11 @@ static void test_custom_runtime_prefers_the_package_over_layers(void **state)
     struct runtime_choice choice;
 
     (void)state;
-    assert_int_equal(runtime_choose("provided.al2023", NULL, (struct runtime_bootstraps){true, true}, &choice), 0);
+    assert_int_equal(runtime_choose("provided.al2023", NULL, (struct runtime_bootstraps){true, true}, NULL, &choice),
+                     0);
     assert_string_equal(choice.argv[0], "/var/task/bootstrap");
     assert_null(choice.argv[1]);
-    assert_int_equal(runtime_choose("provided.al2", NULL, (struct runtime_bootstraps){false, true}, &choice), 0);
+    assert_int_equal(runtime_choose("provided.al2", NULL, (struct runtime_bootstraps){false, true}, NULL, &choice), 0);
     assert_string_equal(choice.argv[0], "/opt/bootstrap");
 }
 
@@ -46,7 +47,7 @@ static void test_custom_runtime_without_bootstrap_has_the_services_text(void **s
     struct runtime_choice choice;
 
     (void)state;
-    assert_int_equal(runtime_choose("provided.al2023", NULL, no_bootstraps, &choice), RUNTIME_CHOICE_NONE);
+    assert_int_equal(runtime_choose("provided.al2023", NULL, no_bootstraps, NULL, &choice), RUNTIME_CHOICE_NONE);
     assert_string_equal(choice.error, "Couldn't find valid bootstrap(s): [/var/task/bootstrap /opt/bootstrap]");
 }
 
@@ -56,16 +57,37 @@ static void test_exact_version_is_taken_without_a_warning(void **state)
     struct runtime_choice choice;
 
     (void)state;
-    assert_int_equal(runtime_choose("python3.12", &host, no_bootstraps, &choice), 0);
+    assert_int_equal(runtime_choose("python3.12", &host, no_bootstraps, NULL, &choice), 0);
     assert_string_equal(choice.argv[0], "/usr/bin/python3.12");
     assert_string_equal(choice.argv[1], "-S");
     assert_string_equal(choice.argv[2], "/var/runtime/bootstrap.py");
     assert_null(choice.argv[3]);
     assert_string_equal(choice.warning, "");
-    assert_int_equal(runtime_choose("nodejs20.x", &host, no_bootstraps, &choice), 0);
+    assert_int_equal(runtime_choose("nodejs20.x", &host, no_bootstraps, NULL, &choice), 0);
     assert_string_equal(choice.argv[0], "/usr/bin/node20");
     assert_string_equal(choice.argv[1], "/var/runtime/bootstrap.mjs");
     assert_string_equal(choice.warning, "");
+}
+
+static void test_a_wrapper_gets_the_command_as_its_arguments(void **state)
+{
+    const struct runtime_host host = host_with((unsigned[]){12, 0}, (unsigned[]){20, 0});
+    struct runtime_choice choice;
+
+    (void)state;
+    assert_int_equal(runtime_choose("python3.12", &host, no_bootstraps, "/opt/wrap", &choice), 0);
+    assert_string_equal(choice.argv[0], "/opt/wrap");
+    assert_string_equal(choice.argv[1], "/usr/bin/python3.12");
+    assert_string_equal(choice.argv[2], "/var/runtime/bootstrap.py");
+    assert_null(choice.argv[3]);
+    assert_string_equal(choice.wrapper, "/opt/wrap");
+    assert_int_equal(runtime_choose("nodejs20.x", &host, no_bootstraps, "", &choice), 0);
+    assert_string_equal(choice.argv[0], "/usr/bin/node20");
+    assert_null(choice.wrapper);
+    assert_int_equal(
+        runtime_choose("provided.al2", NULL, (struct runtime_bootstraps){true, true}, "/opt/wrap", &choice), 0);
+    assert_string_equal(choice.argv[0], "/var/task/bootstrap");
+    assert_null(choice.wrapper);
 }
 
 static void test_missing_version_runs_on_the_newest_and_warns(void **state)
@@ -74,11 +96,11 @@ static void test_missing_version_runs_on_the_newest_and_warns(void **state)
     struct runtime_choice choice;
 
     (void)state;
-    assert_int_equal(runtime_choose("python3.12", &host, no_bootstraps, &choice), 0);
+    assert_int_equal(runtime_choose("python3.12", &host, no_bootstraps, NULL, &choice), 0);
     assert_string_equal(choice.argv[0], "/usr/bin/python3.11");
     assert_string_equal(choice.warning, "Kiln: runtime python3.12 is not installed on this host; running with "
                                         "/usr/bin/python3.11 (installed: 3.11, 3.9)\n");
-    assert_int_equal(runtime_choose("nodejs22.x", &host, no_bootstraps, &choice), 0);
+    assert_int_equal(runtime_choose("nodejs22.x", &host, no_bootstraps, NULL, &choice), 0);
     assert_string_equal(choice.argv[0], "/usr/bin/node18");
     assert_non_null(strstr(choice.warning, "(installed: 18.1)"));
 }
@@ -89,11 +111,11 @@ static void test_no_interpreter_and_unsupported_runtimes_are_refused(void **stat
     struct runtime_choice choice;
 
     (void)state;
-    assert_int_equal(runtime_choose("python3.12", &host, no_bootstraps, &choice), RUNTIME_CHOICE_NONE);
+    assert_int_equal(runtime_choose("python3.12", &host, no_bootstraps, NULL, &choice), RUNTIME_CHOICE_NONE);
     assert_non_null(strstr(choice.error, "no python3 under /usr"));
-    assert_int_equal(runtime_choose("nodejs20.x", NULL, no_bootstraps, &choice), RUNTIME_CHOICE_NONE);
+    assert_int_equal(runtime_choose("nodejs20.x", NULL, no_bootstraps, NULL, &choice), RUNTIME_CHOICE_NONE);
     assert_non_null(strstr(choice.error, "no node under /usr"));
-    assert_int_equal(runtime_choose("java21", &host, (struct runtime_bootstraps){true, true}, &choice),
+    assert_int_equal(runtime_choose("java21", &host, (struct runtime_bootstraps){true, true}, NULL, &choice),
                      RUNTIME_CHOICE_NONE);
     assert_non_null(strstr(choice.error, "java21"));
 }
@@ -196,6 +218,7 @@ int main(void)
         cmocka_unit_test(test_custom_runtime_prefers_the_package_over_layers),
         cmocka_unit_test(test_custom_runtime_without_bootstrap_has_the_services_text),
         cmocka_unit_test(test_exact_version_is_taken_without_a_warning),
+        cmocka_unit_test(test_a_wrapper_gets_the_command_as_its_arguments),
         cmocka_unit_test(test_missing_version_runs_on_the_newest_and_warns),
         cmocka_unit_test(test_no_interpreter_and_unsupported_runtimes_are_refused),
         cmocka_unit_test(test_first_found_of_a_version_wins_and_the_oldest_makes_room),

@@ -389,6 +389,7 @@ struct worker *worker_free(struct worker *worker)
     table_deinit(&worker->by_id);
     free(worker->runtimes_dir);
     free(worker->scratch);
+    buffer_deinit(&worker->event);
     free(worker);
     return NULL;
 }

@@ -27,6 +27,9 @@ struct environment;
 
 enum environment_origin { ENVIRONMENT_ON_DEMAND, ENVIRONMENT_PROVISIONED };
 
+/* "on-demand" or "provisioned-concurrency", as AWS_LAMBDA_INITIALIZATION_TYPE and events have it. */
+const char *environment_origin_name(enum environment_origin origin);
+
 struct environment_variable {
     const char *name;
     const char *value;
@@ -48,8 +51,15 @@ struct environment_spec {
     const char *layer_dirs[SANDBOX_LAYERS_MAX];   /* NULL ends the list */
     const struct environment_variable *variables; /* the function's own */
     size_t variable_count;
-    const char *log_group;           /* "/aws/lambda/NAME" unless configured */
-    const char *runtime_version_arn; /* for the INIT_START line; NULL: left out */
+    const char *log_group;             /* "/aws/lambda/NAME" unless configured */
+    const char *log_format;            /* "JSON"; anything else, NULL too: text */
+    const char *application_log_level; /* with JSON: output of a lower level is not kept; NULL: INFO */
+    const char *system_log_level;      /* with JSON: the same for the service's own lines; NULL: INFO */
+    const char *runtime_version_arn;   /* for the INIT_START line; NULL: left out */
+    const char *access_key;            /* credentials that the function sees; NULL: "test" for all three */
+    const char *secret_key;
+    const char *session_token; /* NULL: none */
+    const char *endpoint_url;  /* AWS_ENDPOINT_URL; NULL: none */
     enum environment_origin origin;
 };
 
