@@ -22,6 +22,7 @@ struct call {
     struct catalog *catalog; /* referenced: the operation may outlast the daemon's other parts */
     struct aws_error error;
     struct validation validation;
+    struct span bad_marker; /* refused when nothing is wrong with the rest; data NULL: none */
     /* The body: an object, with nulls removed; never NULL once parsed. The zip member is in `zip` instead. */
     json_t *input;
     struct buffer zip;

@@ -74,30 +74,35 @@ static int list_functions(struct call *call, struct listing *listing, struct spa
     return listing->failed ? -ENOMEM : r;
 }
 
-/* Functions replicated to the edge: Kiln has none, so that the list of those is empty. */
-static void read_master_region(struct call *call, bool *ret_asks_for_edge)
-{
-    static const struct validation_constraint constraint = {
-        .minimum = 1, .maximum = LAMBDA_MASTER_REGION_MAXIMUM, .pattern = LAMBDA_MASTER_REGION_PATTERN};
-    struct span region;
+/* What a list of functions is to show. */
+struct listing_filter {
+    bool all_versions;
+    bool edge_only; /* replicas of functions of another Region: Kiln has none, so that the list of those is empty */
+};
 
-    *ret_asks_for_edge = operation_query(call->operation, SPAN("MasterRegion"), &region);
-    if (*ret_asks_for_edge)
-        validate_string(&call->validation, region, "masterRegion", &constraint);
-}
-
-static int check_listing(struct call *call, struct page *page, struct span *ret_version, bool *ret_asks_for_edge)
+static int check_listing(struct call *call, struct page *page, struct listing_filter *ret_filter)
 {
     static const char *const all[] = {"ALL", NULL};
+    static const struct validation_constraint constraint = {
+        .minimum = 1, .maximum = LAMBDA_MASTER_REGION_MAXIMUM, .pattern = LAMBDA_MASTER_REGION_PATTERN};
+    struct span version = SPAN_NONE;
+    struct span region = SPAN_NONE;
     int r = page_read(call, page);
 
-    *ret_version = SPAN_NONE;
     if (r)
         return r;
-    if (operation_query(call->operation, SPAN("FunctionVersion"), ret_version))
-        validate_enum(&call->validation, *ret_version, "functionVersion", all);
-    read_master_region(call, ret_asks_for_edge);
-    return call_finish_validation(call);
+    if (operation_query(call->operation, SPAN("FunctionVersion"), &version))
+        validate_enum(&call->validation, version, "functionVersion", all);
+    if (operation_query(call->operation, SPAN("MasterRegion"), &region))
+        validate_string(&call->validation, region, "masterRegion", &constraint);
+    r = call_finish_validation(call);
+    if (r == 0 && region.data && !version.data) /* the text is of public reports */
+        r = aws_error_set(&call->error, AWS_ERROR_INVALID_PARAMETER_VALUE,
+                          "The combination MasterArn=%.*s and FunctionVersion=NULL is not supported. Please see our "
+                          "documentation for valid combinations of ListFunctions options.",
+                          SPAN_ARG(region));
+    *ret_filter = (struct listing_filter){version.data, region.data && !span_equal(region, SPAN("ALL"))};
+    return r;
 }
 
 /* The whole answer: rows under `member`, and NextMarker when there are more. Takes the rows. */
@@ -117,20 +122,19 @@ void lambda_list_functions(struct operation *operation)
     struct call *call = call_new(operation);
     struct listing listing;
     struct page page;
-    struct span version;
-    bool asks_for_edge = false;
+    struct listing_filter filter;
     int r;
 
     if (!call)
         return;
-    r = check_listing(call, &page, &version, &asks_for_edge);
+    r = check_listing(call, &page, &filter);
     if (r) {
         call_end(call, r, "checking the page");
         return;
     }
     listing = (struct listing){
-        .rows = json_array(), .maximum = page.maximum, .arena = &operation->arena, .all_versions = version.length};
-    r = asks_for_edge ? 0 : list_functions(call, &listing, page.after);
+        .rows = json_array(), .maximum = page.maximum, .arena = &operation->arena, .all_versions = filter.all_versions};
+    r = filter.edge_only ? 0 : list_functions(call, &listing, page.after);
     if (r) {
         json_decref(listing.rows);
         call_end(call, r, "listing functions");

@@ -92,7 +92,12 @@ int names_join_qualifiers(struct span part, struct span parameter, struct span *
 
 int call_finish_validation(struct call *call)
 {
-    return validation_finish(&call->validation, AWS_ERROR_VALIDATION, &call->error);
+    int r = validation_finish(&call->validation, AWS_ERROR_VALIDATION, &call->error);
+
+    if (r || !call->bad_marker.data)
+        return r;
+    return aws_error_set(&call->error, AWS_ERROR_INVALID_PARAMETER_VALUE, "Invalid Marker: %.*s",
+                         SPAN_ARG(call->bad_marker));
 }
 
 static int refuse_qualified(struct call *call)

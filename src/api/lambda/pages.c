@@ -39,8 +39,11 @@ static int read_marker(struct call *call, struct page *page)
     if (!operation_query(call->operation, SPAN("Marker"), &text) || text.length == 0)
         return 0;
     r = base64_decode(text, &decoded);
-    if (r == -EINVAL)
-        return aws_error_set(&call->error, AWS_ERROR_INVALID_PARAMETER_VALUE, "Invalid Marker: %.*s", SPAN_ARG(text));
+    if (r == -EINVAL) {
+        call->bad_marker = text;
+        buffer_deinit(&decoded);
+        return 0;
+    }
     if (r < 0)
         return r;
     copy = arena_dup(&call->operation->arena, buffer_span(&decoded));
