@@ -44,6 +44,15 @@ const OPERATIONS = {
   PutFunctionConcurrency: { ReservedConcurrentExecutions: 5 },
   GetFunctionConcurrency: {},
   DeleteFunctionConcurrency: {},
+  PutFunctionEventInvokeConfig: { MaximumRetryAttempts: 0 },
+  UpdateFunctionEventInvokeConfig: { MaximumRetryAttempts: 1 },
+  GetFunctionEventInvokeConfig: {},
+  ListFunctionEventInvokeConfigs: {},
+  ListFunctionUrlConfigs: {},
+  PutFunctionRecursionConfig: { RecursiveLoop: 'Allow' },
+  GetFunctionRecursionConfig: {},
+  PutRuntimeManagementConfig: { UpdateRuntimeOn: 'Auto' },
+  GetRuntimeManagementConfig: {},
   Invoke: {},
 }
 
@@ -76,6 +85,31 @@ test('CreateFunction and DeleteFunction take every form', async () => {
   }
 })
 
+// What is made, looked at and removed again; by the name alone and with a qualifier in either place.
+const HANGING = {
+  policies: [['AddPermission', { StatementId: 's', Action: 'lambda:InvokeFunction', Principal: '*' }], ['GetPolicy'],
+    ['RemovePermission', { StatementId: 's' }]],
+  URLs: [['CreateFunctionUrlConfig', { AuthType: 'NONE' }], ['UpdateFunctionUrlConfig', { AuthType: 'AWS_IAM' }],
+    ['GetFunctionUrlConfig'], ['DeleteFunctionUrlConfig']],
+  'event-invoke configurations': [['PutFunctionEventInvokeConfig', { MaximumRetryAttempts: 0 }],
+    ['GetFunctionEventInvokeConfig'], ['DeleteFunctionEventInvokeConfig']],
+}
+
+for (const [what, operations] of Object.entries(HANGING)) {
+  test(`${what} hang on every form of a name, and on qualifiers`, async () => {
+    for (const form of FORMS) {
+      for (const name of [{ FunctionName: form }, { FunctionName: `${form}:live` }, { FunctionName: form, Qualifier: 'live' }]) {
+        for (const [operation, parameters] of operations) {
+          const { FunctionArn, Statement } = await send(operation, { ...name, ...parameters })
+          const arn = FunctionArn ?? (Statement && JSON.parse(Statement).Resource)
+          const qualified = name.FunctionName.endsWith(':live') || name.Qualifier === 'live'
+          if (arn) assert.equal(arn.replace(':$LATEST', ''), `${ARN}named${qualified ? ':live' : ''}`)
+        }
+      }
+    }
+  })
+}
+
 test('a qualifier may be part of any form, or stand beside it', async () => {
   for (const form of FORMS) {
     for (const [Qualifier, version] of [['1', '1'], ['live', '1'], ['$LATEST', '$LATEST']]) {
@@ -96,9 +130,14 @@ test('a qualifier may be part of any form, or stand beside it', async () => {
 
 test('two qualifiers that differ are refused', async () => {
   const text = 'The derived qualifier from the function name does not match the specified qualifier.'
-  for (const operation of ['GetFunction', 'GetFunctionConfiguration', 'Invoke', 'DeleteFunction']) {
-    assert.deepEqual(await refusal(operation, { FunctionName: 'named:1', Qualifier: 'live' }),
-      [400, 'InvalidParameterValueException', text])
+  for (const [operation, parameters] of Object.entries({
+    GetFunction: {}, GetFunctionConfiguration: {}, Invoke: {}, DeleteFunction: {}, GetPolicy: {},
+    AddPermission: { StatementId: 's', Action: '*', Principal: '*' }, RemovePermission: { StatementId: 's' },
+    PutFunctionEventInvokeConfig: { MaximumRetryAttempts: 0 }, GetFunctionEventInvokeConfig: {},
+    DeleteFunctionEventInvokeConfig: {}, GetRuntimeManagementConfig: {},
+  })) {
+    assert.deepEqual(await refusal(operation, { FunctionName: 'named:1', Qualifier: 'live', ...parameters }),
+      [400, 'InvalidParameterValueException', text], operation)
   }
 })
 

@@ -449,6 +449,32 @@ static void test_two_additions_at_once_are_both_there(void **state)
     api_answer_deinit(&answer);
 }
 
+/* Both name the revision that is there; whoever is second finds another. */
+static void test_of_two_additions_for_one_revision_one_is_refused(void **state)
+{
+    struct api_world *world = *state;
+    char revision[64];
+    struct api_call calls[2];
+    char *bodies[2];
+
+    assert_added(world, POLICY, permission("s"));
+    copy_revision(world, POLICY, revision);
+    for (size_t i = 0; i < 2; i++) {
+        json_t *body = permission_at(i ? "b" : "a", revision);
+        bodies[i] = json_dumps(body, 0);
+        json_decref(body);
+        api_start(world, "POST", POLICY, span_from(bodies[i]), &calls[i]);
+    }
+    for (size_t i = 0; i < 2; i++)
+        api_wait(world, &calls[i]);
+    assert_int_equal(MIN(calls[0].answer.status, calls[1].answer.status), 201);
+    assert_int_equal(MAX(calls[0].answer.status, calls[1].answer.status), 412);
+    for (size_t i = 0; i < 2; i++) {
+        api_answer_deinit(&calls[i].answer);
+        free(bodies[i]);
+    }
+}
+
 /* --- other accounts --- */
 
 static void call_as(struct api_world *world, const char *account)
@@ -596,6 +622,7 @@ int main(void)
         TEST(test_policies_go_with_what_they_are_for),
         TEST(test_policy_is_there_after_a_restart),
         TEST(test_two_additions_at_once_are_both_there),
+        TEST(test_of_two_additions_for_one_revision_one_is_refused),
         TEST(test_other_account_may_what_the_policy_permits),
         TEST(test_permission_is_for_the_qualifier_it_was_given_on),
         TEST(test_some_operations_are_the_owner_s_alone),
