@@ -8,6 +8,7 @@ import { reported, UnhandledPromiseRejection } from './errors.mjs'
 import { loadHandler } from './handler.mjs'
 import { logError, patchConsole, setRequest } from './log.mjs'
 import { RuntimeApi } from './runtime_api.mjs'
+import { awslambda, invokeStreaming, isStreaming } from './streaming.mjs'
 
 const EXIT_UNHANDLED_REJECTION = 128
 const EXIT_UNCAUGHT_EXCEPTION = 129
@@ -42,6 +43,10 @@ async function run() {
     const id = headers['lambda-runtime-aws-request-id']
     errorPath = `invocation/${id}/error`
     setRequest(id, headers['lambda-runtime-aws-tenant-id'])
+    if (isStreaming(handler)) {
+      await invokeStreaming(handler, headers, body, api, `invocation/${id}`, beforeExit)
+      continue
+    }
     const outcome = await invokeOnce(handler, headers, body, beforeExit)
     if (outcome.error !== undefined) await api.postError(errorPath, outcome.error)
     else await api.postResponse(`invocation/${id}/response`, outcome.response)
@@ -49,5 +54,6 @@ async function run() {
 }
 
 patchConsole()
+globalThis.awslambda = awslambda
 // The loop is not awaited at the top level: a handler that never settles must leave the event loop empty, not the module.
 run().catch((error) => fail('Uncaught Exception', error, EXIT_UNCAUGHT_EXCEPTION))

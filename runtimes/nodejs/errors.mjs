@@ -14,6 +14,9 @@ export const HandlerNotFound = define('HandlerNotFound')
 export const MalformedHandlerName = define('MalformedHandlerName')
 export const CallbackHandlerDeprecated = define('CallbackHandlerDeprecated')
 export const NodeJsExit = define('NodeJsExit')
+/** Of NodeJsExit: the event loop ran empty before the handler was done. */
+export const NEVER_SETTLED =
+  'The Lambda runtime client detected an unexpected Node.js exit code. This is most commonly caused by a Promise that was never settled. For more information, see https://nodejs.org/docs/latest/api/process.html#exit-codes'
 export const UserCodeSyntaxError = define(
   'UserCodeSyntaxError',
   class extends RuntimeError {

@@ -1,6 +1,6 @@
 // One invocation: the handler's three ways to answer (a promise, a callback, the context's methods), of which the first
 // counts. A callback's result is sent when the event loop is empty, unless the function has said not to wait.
-import { NodeJsExit, reported } from './errors.mjs'
+import { NEVER_SETTLED, NodeJsExit, reported } from './errors.mjs'
 import { logError } from './log.mjs'
 
 /** One listener of the process's beforeExit event, which comes when the event loop is empty. */
@@ -36,7 +36,7 @@ function parseHeader(text, name) {
   }
 }
 
-function contextData(headers) {
+export function contextData(headers) {
   const deadline = Number(headers['lambda-runtime-deadline-ms'])
   return {
     functionVersion: process.env.AWS_LAMBDA_FUNCTION_VERSION,
@@ -53,7 +53,7 @@ function contextData(headers) {
   }
 }
 
-function setTraceId(id) {
+export function setTraceId(id) {
   if (id) process.env._X_AMZN_TRACE_ID = id
   else delete process.env._X_AMZN_TRACE_ID
 }
@@ -106,7 +106,7 @@ export function invokeOnce(handler, headers, body, beforeExit) {
     // that was never called is a null result.
     beforeExit.set(once(() => {
       if (handler.constructor.name !== 'AsyncFunction') return succeed(null)
-      fail(new NodeJsExit('The Lambda runtime client detected an unexpected Node.js exit code. This is most commonly caused by a Promise that was never settled. For more information, see https://nodejs.org/docs/latest/api/process.html#exit-codes'))
+      fail(new NodeJsExit(NEVER_SETTLED))
     }))
 
     try {

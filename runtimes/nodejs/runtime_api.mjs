@@ -3,6 +3,8 @@
 import { connect } from 'node:net'
 
 const PREFIX = '/2018-06-01/runtime/'
+const ERROR_TYPE = 'Lambda-Runtime-Function-Error-Type'
+const ERROR_BODY = 'Lambda-Runtime-Function-Error-Body'
 
 export class RuntimeApi {
   #address
@@ -30,6 +32,36 @@ export class RuntimeApi {
     this.#check(await this.#exchange('POST', path, body, error.errorType))
   }
 
+  /**
+   * Begins to post an answer in pieces. write(chunk, done) and end(error) are for its pieces and its end; `error`, when
+   * given, goes into the trailers.
+   */
+  beginStream(path, contentType) {
+    const answer = this.#send(
+      `POST ${PREFIX}${path} HTTP/1.1\r\nHost: ${this.#address}\r\nContent-Type: ${headerValue(contentType)}\r\n` +
+        'Lambda-Runtime-Function-Response-Mode: streaming\r\nTransfer-Encoding: chunked\r\n' +
+        `Trailer: ${ERROR_TYPE}, ${ERROR_BODY}\r\n\r\n`,
+    )
+    const socket = this.#socket
+    answer.catch(() => {}) // end() tells
+    socket.unref() // writes under way keep the event loop alive
+    return {
+      write(chunk, done) {
+        if (!chunk.length) return done?.()
+        socket.cork()
+        socket.write(`${chunk.length.toString(16)}\r\n`, 'latin1')
+        socket.write(chunk)
+        socket.write('\r\n', 'latin1', done)
+        socket.uncork()
+      },
+      end: async (error) => {
+        socket.ref()
+        socket.write(`0\r\n${error ? trailers(error) : ''}\r\n`, 'latin1')
+        this.#check(await answer)
+      },
+    }
+  }
+
   // 413 and 400 end an invocation, and the next one is asked for; 500 means that the environment is broken.
   #check({ status }) {
     if (status >= 500) throw new Error(`the Runtime API answered ${status} to the result of an invocation`)
@@ -38,7 +70,7 @@ export class RuntimeApi {
   async #exchange(method, path, body, errorType) {
     let head = `${method} ${PREFIX}${path} HTTP/1.1\r\nHost: ${this.#address}\r\n`
     if (body) head += `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`
-    if (errorType) head += `Lambda-Runtime-Function-Error-Type: ${headerValue(errorType)}\r\n`
+    if (errorType) head += `${ERROR_TYPE}: ${headerValue(errorType)}\r\n`
     const reused = this.#socket !== undefined
     try {
       return await this.#send(head + '\r\n', body)
@@ -96,6 +128,11 @@ export class RuntimeApi {
     this.#socket.unref()
     pending?.resolve(answer)
   }
+}
+
+function trailers(error) {
+  const body = Buffer.from(JSON.stringify(error)).toString('base64')
+  return `${ERROR_TYPE}: ${headerValue(error.errorType)}\r\n${ERROR_BODY}: ${body}\r\n`
 }
 
 function headerValue(text) {

@@ -266,6 +266,14 @@ static void start_operation(struct exchange *exchange)
     operation_start(operation, exchange->route, exchange->parameters, exchange->parameter_count);
 }
 
+static void on_invocation_drain(struct http_request *http, void *context)
+{
+    struct exchange *exchange = http_request_context(http);
+
+    (void)context;
+    frontend_caller_drained(exchange->invocation);
+}
+
 static void start_invocation(struct exchange *exchange)
 {
     const struct lambda_invoke_request request = {
@@ -275,6 +283,8 @@ static void start_invocation(struct exchange *exchange)
         .account = exchange->account,
         .region = exchange->region,
         .request_id = exchange->request_id,
+        .streams = lambda_route_streams(exchange->route),
+        .on_drain = on_invocation_drain,
     };
 
     exchange->invocation = lambda_invoke(exchange->gateway->frontend, &request);

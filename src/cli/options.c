@@ -205,6 +205,8 @@ static const struct option options_table[] = {
      "idle environments are ended after this (default 600)"},
     {"code-storage", "BYTES", parse_bytes, AT(code_storage_bytes),
      "code packages of an account in a Region (default 80530636800, 75 GB)"},
+    {"response-stream", "BYTES", parse_bytes, AT(response_stream_bytes),
+     "largest response in pieces (default 209715200, 200 MiB)"},
     {"strict-aws", NULL, parse_switch, AT(strict_aws),
      "refuse what AWS's API refuses today though its model allows it"},
     {"auth", "off|sigv4", parse_auth, AT(auth), "check signatures (default off, on loopback addresses only)"},
@@ -347,6 +349,7 @@ int serve_options_parse(int argc, char **argv, char *(*get_env)(const char *name
         .provisioning_rate = 6000,
         .idle_timeout_s = 600,
         .code_storage_bytes = UINT64_C(80530636800),
+        .response_stream_bytes = UINT64_C(209715200),
         .network = SANDBOX_NETWORK_HOST,
     };
     int r;

@@ -24,8 +24,9 @@ struct serve_options {
     unsigned scaling_rate;      /* new environments per 10 s and function */
     unsigned provisioning_rate; /* provisioned environments per minute and function */
     unsigned idle_timeout_s;
-    uint64_t code_storage_bytes; /* all packages of an account in a Region */
-    bool strict_aws;             /* refuse what the service's API refuses though its model allows it */
+    uint64_t response_stream_bytes; /* of one streamed response */
+    uint64_t code_storage_bytes;    /* all packages of an account in a Region */
+    bool strict_aws;                /* refuse what the service's API refuses though its model allows it */
     enum serve_auth auth;
     const char *credentials;          /* file, NULL when not given */
     const char *function_credentials; /* the same, for what functions see */

@@ -304,6 +304,7 @@ static int build_worker(struct serve *serve, struct fault *fault)
         .log = &serve->log,
         .data_dir = serve->data_dir,
         .runtimes_dir = serve->runtimes_dir,
+        .stream_bytes = serve->options.response_stream_bytes,
         .on_lost = on_launcher_lost,
         .context = serve,
     };

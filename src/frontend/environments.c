@@ -172,6 +172,13 @@ void environments_invoke(struct core_environment *core, struct invocation *invoc
     environment_invoke(environment->worker, invocation);
 }
 
+void environments_resume_stream(struct core_environment *core)
+{
+    struct frontend_environment *environment = core->owner;
+
+    environment_resume_stream(environment->worker);
+}
+
 bool environments_is_ending(const struct core_environment *core)
 {
     const struct frontend_environment *environment = core->owner;

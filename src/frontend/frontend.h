@@ -58,7 +58,9 @@ struct frontend_invoke {
     struct span client_context; /* decoded JSON, may be empty */
     struct span trace_id;       /* X-Amzn-Trace-Id as sent, may be empty */
     bool wants_log_tail;        /* LogType Tail */
-    bool dry_run;               /* InvocationType DryRun: everything is checked, nothing runs */
+    bool streams;               /* InvokeWithResponseStream: the answer is an event stream */
+    void (*on_drain)(struct http_request *http, void *context); /* of it; is to call frontend_caller_drained */
+    bool dry_run; /* InvocationType DryRun: everything is checked, nothing runs */
 };
 
 /*
@@ -68,6 +70,8 @@ struct frontend_invoke {
  */
 struct frontend_request *frontend_invoke(struct frontend *frontend, const struct frontend_invoke *invoke);
 void frontend_caller_gone(struct frontend_request *request);
+/* The caller of an answer that streams has taken most of what was waiting for it. */
+void frontend_caller_drained(struct frontend_request *request);
 
 /*
  * What has become of the provisioned concurrency of a version or alias that has it in the catalog. For a moment after

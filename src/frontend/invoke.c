@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "frontend/answer.h"
 #include "frontend/realm.h"
+#include "frontend/stream_answer.h"
 #include "worker/worker.h"
 
 #include <stdio.h>
@@ -22,6 +23,7 @@ enum {
     /* arn:aws-us-gov:lambda:us-gov-west-1:111122223333:function: and a name of 64 and a qualifier of 128 */
     INVOKED_ARN_BYTES = 320,
     TRACE_ID_BYTES = 256,
+    STREAM_WAITING_MAX = 256 * 1024, /* of an answer in pieces; past it the function is held back */
 };
 
 struct frontend_request {
@@ -29,6 +31,8 @@ struct frontend_request {
     struct invocation invocation;
     struct realm *realm;
     struct http_request *http; /* NULL once answered or gone */
+    void (*on_drain)(struct http_request *http, void *context);
+    bool stream_started;
     struct core_environment *environment;
     struct catalog_version_config *config; /* of the version it runs on: for the answer's headers */
     struct buffer event;
@@ -112,31 +116,102 @@ static void answer_pending(const struct frontend_invoke *invoke)
 /* --- the answer ----------------------------------------------------------------------------------------------------
  */
 
-static void answer_result(struct frontend_request *request, struct invocation_result *result)
+enum { ANSWER_HEADERS_MAX = 6 };
+
+/* Those of every answer; returns their number. */
+static size_t common_headers(const struct frontend_request *request, struct span content_type,
+                             struct http_header headers[ANSWER_HEADERS_MAX])
 {
-    struct buffer log_result CLEANUP(buffer_deinit) = BUFFER_INIT;
-    struct http_request *http = TAKE_PTR(request->http);
-    struct http_header headers[6];
     size_t count = 0;
 
-    headers[count++] = (struct http_header){SPAN("Content-Type"), SPAN("application/json")};
+    headers[count++] = (struct http_header){SPAN("Content-Type"), content_type};
     headers[count++] = (struct http_header){SPAN("x-amzn-RequestId"), span_from(request->invocation.request_id)};
     headers[count++] = (struct http_header){SPAN("X-Amz-Executed-Version"), span_from(request->config->version)};
     headers[count++] = (struct http_header){SPAN("X-Amzn-Trace-Id"), request->invocation.trace_id};
+    return count;
+}
+
+/* The tail of the log in base64; empty when it was not asked for. */
+static struct span encode_log_tail(const struct frontend_request *request, struct buffer *text)
+{
+    if (!request->invocation.wants_log_tail || base64_encode(buffer_span(&request->invocation.log_tail), text) < 0)
+        return SPAN_NONE;
+    return buffer_span(text);
+}
+
+static void answer_whole(struct frontend_request *request, struct invocation_result *result)
+{
+    struct buffer log_text CLEANUP(buffer_deinit) = BUFFER_INIT;
+    struct span log_result = encode_log_tail(request, &log_text);
+    struct http_header headers[ANSWER_HEADERS_MAX];
+    size_t count = common_headers(request, SPAN("application/json"), headers);
+
     if (result->function_error)
         headers[count++] = (struct http_header){SPAN("X-Amz-Function-Error"), SPAN("Unhandled")};
-    if (request->invocation.wants_log_tail &&
-        base64_encode(buffer_span(&request->invocation.log_tail), &log_result) == 0)
-        headers[count++] = (struct http_header){SPAN("X-Amz-Log-Result"), buffer_span(&log_result)};
-    http_respond(http, 200, headers, count, &result->payload);
+    if (log_result.data)
+        headers[count++] = (struct http_header){SPAN("X-Amz-Log-Result"), log_result};
+    http_respond(TAKE_PTR(request->http), 200, headers, count, &result->payload);
 }
+
+/* --- the answer in pieces ------------------------------------------------------------------------------------------
+ */
+
+static void start_stream(struct frontend_request *request)
+{
+    struct http_header headers[ANSWER_HEADERS_MAX];
+    size_t count = common_headers(request, SPAN("application/vnd.amazon.eventstream"), headers);
+
+    request->stream_started = true;
+    stream_answer_start(request->http, headers, count, request->on_drain);
+}
+
+static void on_stream(struct invocation *invocation)
+{
+    struct frontend_request *request = invocation->context;
+
+    if (request->http)
+        start_stream(request);
+}
+
+static bool on_piece(struct invocation *invocation, struct span piece)
+{
+    struct frontend_request *request = invocation->context;
+    size_t waiting = 0;
+
+    if (request->http && stream_answer_piece(request->http, piece, &waiting) < 0)
+        http_response_abort(TAKE_PTR(request->http));
+    return waiting < STREAM_WAITING_MAX;
+}
+
+/* What the runtime posted whole goes out as a stream too. */
+static void end_stream(struct frontend_request *request, struct invocation_result *result)
+{
+    struct buffer log_text CLEANUP(buffer_deinit) = BUFFER_INIT;
+    struct stream_answer_end end = {.log_result = encode_log_tail(request, &log_text)};
+
+    if (!request->stream_started)
+        start_stream(request);
+    if (result->function_error) {
+        end.error_code = result->error_type[0] ? span_from(result->error_type) : SPAN("Unhandled");
+        end.error_details = buffer_span(&result->payload);
+    } else {
+        on_piece(&request->invocation, buffer_span(&result->payload));
+    }
+    if (request->http)
+        stream_answer_end(TAKE_PTR(request->http), &end);
+}
+
+/* --- the end of an invocation --------------------------------------------------------------------------------------
+ */
 
 static void on_response(struct invocation *invocation, struct invocation_result *result)
 {
     struct frontend_request *request = invocation->context;
 
-    if (request->http)
-        answer_result(request, result);
+    if (request->http && invocation->streams)
+        end_stream(request, result);
+    else if (request->http)
+        answer_whole(request, result);
     buffer_deinit(&result->payload);
     core_response_done(&request->core, clock_monotonic_ns());
 }
@@ -154,7 +229,12 @@ static void on_end(struct invocation *invocation)
     realm_arm(realm);
 }
 
-static const struct invocation_events invocation_events = {.on_response = on_response, .on_end = on_end};
+static const struct invocation_events invocation_events = {
+    .on_response = on_response,
+    .on_end = on_end,
+    .on_stream = on_stream,
+    .on_piece = on_piece,
+};
 
 /* --- core's effects on requests ------------------------------------------------------------------------------------
  */
@@ -227,6 +307,8 @@ static int prepare(struct frontend_request *request, const struct frontend_invok
     invocation->context = request;
     invocation->invoked_arn = request->invoked_arn;
     invocation->wants_log_tail = invoke->wants_log_tail;
+    invocation->streams = invoke->streams;
+    request->on_drain = invoke->on_drain;
     snprintf(invocation->request_id, sizeof(invocation->request_id), "%s", invoke->request_id);
     make_trace_id(request, invoke->trace_id);
     r = buffer_append_span(&request->client_context, invoke->client_context);
@@ -345,6 +427,13 @@ struct frontend_request *frontend_invoke(struct frontend *frontend, const struct
 void frontend_caller_gone(struct frontend_request *request)
 {
     request->http = NULL;
+    frontend_caller_drained(request); /* the function writes on, to nobody */
+}
+
+void frontend_caller_drained(struct frontend_request *request)
+{
+    if (request->environment)
+        environments_resume_stream(request->environment);
 }
 
 void invoke_drop_all(struct frontend *frontend)

@@ -72,6 +72,8 @@ struct invocation;
 void environments_invoke(struct core_environment *environment, struct invocation *invocation);
 
 /* True when the environment will report that it is gone, and must not be given anything meanwhile. */
+/* The caller can take more of an answer in pieces. */
+void environments_resume_stream(struct core_environment *core);
 bool environments_is_ending(const struct core_environment *environment);
 
 /* A request or an environment has ended: goes on with stopping when that has been asked for. */

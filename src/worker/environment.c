@@ -463,11 +463,9 @@ static void give_held_result(struct environment *environment)
     give_result(environment, &result);
 }
 
-static void answer(struct environment *environment, struct buffer *payload, bool function_error)
+static void answer_with(struct environment *environment, struct invocation_result result)
 {
-    struct invocation_result result = {.payload = buffer_take(payload), .function_error = function_error};
-
-    environment->torn_answer = false;
+    environment->torn_answer = environment->streaming = false;
     result.duration_ns = environment->begin_ns ? clock_monotonic_ns() - environment->begin_ns : 0;
     environment->produced_bytes = result.payload.length;
     environment->answered = true;
@@ -477,6 +475,12 @@ static void answer(struct environment *environment, struct buffer *payload, bool
         return;
     }
     give_result(environment, &result);
+}
+
+static void answer(struct environment *environment, struct buffer *payload, bool function_error)
+{
+    answer_with(environment,
+                (struct invocation_result){.payload = buffer_take(payload), .function_error = function_error});
 }
 
 /* The environment is done with the invocation; the owner may give the next one at once. */
@@ -645,6 +649,14 @@ bool environment_take_init_error(struct environment *environment, struct span ty
 void environment_take_answer(struct environment *environment, struct buffer *payload, bool function_error)
 {
     answer(environment, payload, function_error);
+}
+
+void environment_take_streamed_end(struct environment *environment, struct span type, struct buffer *error)
+{
+    struct invocation_result result = {.payload = buffer_take(error), .function_error = type.length > 0};
+
+    snprintf(result.error_type, sizeof(result.error_type), "%.*s", SPAN_ARG(type));
+    answer_with(environment, result);
 }
 
 void environment_refuse_answer(struct environment *environment, const char *type, const char *message)

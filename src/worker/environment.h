@@ -134,6 +134,7 @@ struct environment {
     int64_t init_ns;             /* for the first REPORT of an on-demand environment; -1 */
     struct http_request *next;   /* GET next, waiting for an event */
     struct http_request *upload; /* POST of the invocation's answer, body not complete */
+    bool streaming;              /* upload is an answer whose pieces go to the owner */
     bool torn_answer;            /* a body broke off and the settle limit runs */
     struct failure failure;
     struct environment_extensions *extensions; /* NULL: none */
@@ -257,6 +258,8 @@ void environment_on_next_lost(struct environment *environment);
 bool environment_take_init_error(struct environment *environment, struct span type, struct buffer *posted);
 /* The invocation's answer, from the runtime (takes `payload`). Only when environment_expects_answer. */
 void environment_take_answer(struct environment *environment, struct buffer *payload, bool function_error);
+/* The end of a streamed answer; `type` is empty when it went well. Takes `error`, JSON or empty. */
+void environment_take_streamed_end(struct environment *environment, struct span type, struct buffer *error);
 /* The runtime's answer is not acceptable: the service answers in its place, the runtime may go on. */
 void environment_refuse_answer(struct environment *environment, const char *type, const char *message);
 /* The connection broke off in the middle of the answer. */

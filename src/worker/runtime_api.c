@@ -12,6 +12,7 @@
 #include "worker/api_answer.h"
 #include "worker/environment_extensions.h"
 #include "worker/extensions_api.h"
+#include "worker/streamed_answer.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -71,7 +72,11 @@ static void respond_unknown_id(struct http_request *request)
 
 static void refuse_large_answer(struct environment *environment)
 {
-    environment_refuse_answer(environment, "Function.ResponseSizeTooLarge", TOO_LARGE_FOR_CALLER);
+    char text[INVOCATION_MESSAGE_BYTES];
+
+    environment_refuse_answer(environment, "Function.ResponseSizeTooLarge",
+                              environment->streaming ? streamed_answer_too_large(environment, text)
+                                                     : TOO_LARGE_FOR_CALLER);
 }
 
 static void on_headers(struct http_request *request, void *context)
@@ -81,8 +86,14 @@ static void on_headers(struct http_request *request, void *context)
 
     http_request_set_body_limit(request, INVOCATION_RESPONSE_MAX);
     if ((target.route != ROUTE_RESPONSE && target.route != ROUTE_ERROR) ||
-        !environment_expects_answer(environment, target.request_id))
+        !environment_expects_answer(environment, target.request_id) || environment->streaming)
         return;
+    if (!environment->upload && target.route == ROUTE_RESPONSE) {
+        environment->upload = request;
+        if (streamed_answer_begin(environment, request))
+            return;
+        environment->upload = NULL;
+    }
     if (http_request_content_length(request) > INVOCATION_RESPONSE_MAX) {
         refuse_large_answer(environment);
         api_answer_error(request, 413, "RequestEntityTooLarge", TOO_LARGE_FOR_RUNTIME);
@@ -115,21 +126,21 @@ static void on_init_error(struct environment *environment, struct http_request *
         respond_wrong_moment(request);
 }
 
-/* `streaming` is taken as a whole answer that comes in pieces; there is no other mode. */
+/* There is no other mode than `streaming`. */
 static bool mode_is_valid(const struct http_request *request)
 {
-    struct span mode = http_request_header(request, SPAN("Lambda-Runtime-Function-Response-Mode"));
-
-    return !mode.data || span_equal(mode, SPAN("streaming"));
+    return streamed_answer_is_asked_for(request) ||
+           !http_request_header(request, SPAN("Lambda-Runtime-Function-Response-Mode")).data;
 }
 
 static void on_answer(struct environment *environment, struct http_request *request, struct target target)
 {
+    bool is_upload = environment->upload == request;
     struct buffer payload;
 
-    if (environment->upload == request)
+    if (is_upload)
         environment->upload = NULL;
-    if (!environment_expects_answer(environment, target.request_id)) {
+    if (!environment_expects_answer(environment, target.request_id) || (environment->streaming && !is_upload)) {
         respond_unknown_id(request);
         return;
     }
@@ -137,6 +148,11 @@ static void on_answer(struct environment *environment, struct http_request *requ
         environment_refuse_answer(environment, "Runtime.InvalidResponseModeHeader",
                                   "Invalid response mode header: only streaming is known");
         api_answer_error(request, 400, "InvalidFunctionResponseMode", "Invalid response mode");
+        return;
+    }
+    if (environment->streaming) {
+        streamed_answer_end(environment, request);
+        api_answer_accepted(request);
         return;
     }
     payload = http_request_take_body(request);
@@ -193,7 +209,8 @@ static size_t on_refuse(struct http_request *request, int status, struct http_he
     }
     if (environment->upload == request) {
         environment->upload = NULL;
-        refuse_large_answer(environment);
+        if (!environment->answered)
+            refuse_large_answer(environment);
     }
     r = runtime_api_error_json("RequestEntityTooLarge", TOO_LARGE_FOR_RUNTIME, body);
     return r < 0 ? 0 : 1; /* out of memory: an empty body */
@@ -244,6 +261,7 @@ int runtime_api_renew(struct environment *environment)
     http_listener_close(TAKE_PTR(environment->listener), true);
     environment->next = NULL;
     environment->upload = NULL;
+    environment->streaming = false;
     /* All processes are dead, so whatever waits to be accepted is of the past. */
     while ((stranger = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
         close(stranger);

@@ -13,6 +13,7 @@
 
 enum {
     FREEZE_GRACE_MS = 100,
+    STREAM_BYTES = 200 * 1024 * 1024,
     INIT_LIMIT_MS = 10000,
     PROVISIONED_INIT_LIMIT_MS = 130000,
     SHUTDOWN_LIMIT_MS = 2000,
@@ -295,6 +296,7 @@ int worker_new(const struct worker_config *config, struct worker **ret_worker, s
         return fault_set(fault, ENOMEM, "out of memory");
     worker->config = *config;
     worker->config.freeze_grace_ms = config->freeze_grace_ms ? config->freeze_grace_ms : FREEZE_GRACE_MS;
+    worker->config.stream_bytes = config->stream_bytes ? config->stream_bytes : STREAM_BYTES;
     worker->config.init_limit_ms = config->init_limit_ms ? config->init_limit_ms : INIT_LIMIT_MS;
     worker->config.provisioned_init_limit_ms =
         config->provisioned_init_limit_ms ? config->provisioned_init_limit_ms : PROVISIONED_INIT_LIMIT_MS;

@@ -63,10 +63,13 @@ struct environment_spec {
     enum environment_origin origin;
 };
 
+enum { INVOCATION_ERROR_TYPE_BYTES = 128 };
+
 /* What an invocation came to. */
 struct invocation_result {
     struct buffer payload; /* response or error JSON; owned by the receiver of on_response (take it or free it) */
     bool function_error;   /* X-Amz-Function-Error: Unhandled */
+    char error_type[INVOCATION_ERROR_TYPE_BYTES]; /* as the trailers of a streamed answer say, else empty */
     int64_t duration_ns;
 };
 
@@ -83,6 +86,13 @@ struct invocation_events {
      * after on_response. The invocation is the owner's again when this is called.
      */
     void (*on_end)(struct invocation *invocation);
+    /*
+     * For invocations that stream (else they may be NULL): the runtime answers in pieces; perhaps never, when it posts
+     * one whole answer. on_response follows with an empty payload, or with an error JSON when it went wrong on the way.
+     * on_piece returns false to be given no more before environment_resume_stream, except what has come already.
+     */
+    void (*on_stream)(struct invocation *invocation);
+    bool (*on_piece)(struct invocation *invocation, struct span piece);
 };
 
 /* One request on its way through an environment. Allocated by the owner, who keeps it and all it points to alive until
@@ -97,6 +107,7 @@ struct invocation {
     struct span client_context; /* decoded JSON, may be empty */
     struct span trace_id;       /* X-Amzn-Trace-Id, may be empty */
     const char *invoked_arn;    /* as the caller named it */
+    bool streams;               /* the answer is taken in pieces when the runtime gives it so */
     bool wants_log_tail;        /* on_response is then held back until END and REPORT are in the tail, that is until the
                                    environment is free */
     struct buffer log_tail;     /* last 4 KB of the log of this invocation when wanted; valid in on_response */
@@ -123,6 +134,7 @@ struct worker_config {
     const char *runtimes_dir;           /* where python/ and nodejs/ bootstraps are installed */
     unsigned freeze_grace_ms;           /* idle time before freezing; 0: 100 */
     unsigned init_limit_ms;             /* Init of an on-demand environment; 0: 10,000 */
+    size_t stream_bytes;                /* largest answer in pieces; 0: 200 MiB */
     unsigned provisioned_init_limit_ms; /* at least this, or the function's timeout, at most 900 s; 0: 130,000 */
     unsigned shutdown_limit_ms;         /* Shutdown phase with external extensions, of which the runtime has 3/20; a
                                            quarter with internal ones alone; 0: 2,000 */
@@ -144,6 +156,9 @@ int worker_start_environment(struct worker *worker, const struct environment_spe
 /* Gives an idle (or reset-pending) environment an invocation. One at a time. Cannot fail: trouble arrives as the
  * result. */
 void environment_invoke(struct environment *environment, struct invocation *invocation);
+
+/* The owner of an invocation that streams can take more. */
+void environment_resume_stream(struct environment *environment);
 
 /* Ends the environment: Shutdown phase, then kill. When BUSY it ends after the invocation under way. on_gone follows.
  */

@@ -40,7 +40,7 @@ static void on_end(struct invocation *invocation)
         environment_invoke(lane->environment, invocation);
 }
 
-static const struct invocation_events invocation_events = {on_response, on_end};
+static const struct invocation_events invocation_events = {.on_response = on_response, .on_end = on_end};
 
 static void on_ready(struct environment *environment, bool ok, void *context)
 {

@@ -263,7 +263,7 @@ static void on_end(struct invocation *invocation)
         call_begin(call->invoke_in_end, call->subject);
 }
 
-static const struct invocation_events invocation_events = {on_response, on_end};
+static const struct invocation_events invocation_events = {.on_response = on_response, .on_end = on_end};
 
 static void call_init(struct call *call, const char *command)
 {

@@ -49,7 +49,7 @@ class Runtime {
       return this.#hand()
     }
     response.writeHead(202, { 'Content-Type': 'application/json' }).end('{"status":"OK"}')
-    const result = { body, headers: request.headers, text: body.toString() }
+    const result = { body, headers: request.headers, trailers: request.trailers, text: body.toString() }
     if (path === 'init/error') return this.#end({ kind: 'init-error', ...result, payload: JSON.parse(body) })
     const [, id, kind] = path.split('/')
     const payload = request.headers['content-type'] === 'application/json' ? parsed(result.text) : undefined

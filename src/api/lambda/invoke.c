@@ -9,6 +9,7 @@
 #include "frontend/answer.h"
 
 static const char *const invocation_types[] = {"Event", "RequestResponse", "DryRun", NULL};
+static const char *const streaming_invocation_types[] = {"RequestResponse", "DryRun", NULL};
 static const char *const log_types[] = {"None", "Tail", NULL};
 
 /* What was found in the request. */
@@ -22,7 +23,12 @@ struct invoke_parameters {
 
 bool lambda_route_is_invoke(const struct operation_route *route)
 {
-    return !strcmp(route->name, "Invoke");
+    return !strcmp(route->name, "Invoke") || lambda_route_streams(route);
+}
+
+bool lambda_route_streams(const struct operation_route *route)
+{
+    return !strcmp(route->name, "InvokeWithResponseStream");
 }
 
 static struct span header_or(const struct http_request *http, struct span name, struct span fallback)
@@ -74,7 +80,8 @@ static int check_constraints(const struct lambda_invoke_request *request, struct
 
     if (parameters->qualifier.data)
         validate_qualifier(&validation, parameters->qualifier, "qualifier");
-    validate_enum(&validation, parameters->invocation_type, "invocationType", invocation_types);
+    validate_enum(&validation, parameters->invocation_type, "invocationType",
+                  request->streams ? streaming_invocation_types : invocation_types);
     validate_enum(&validation, parameters->log_type, "logType", log_types);
     validate_isolation(request, &validation);
     validate_function_name(&validation, request->function_name, FUNCTION_NAME_NAMESPACED, "functionName",
@@ -179,6 +186,8 @@ struct frontend_request *lambda_invoke(struct frontend *frontend, const struct l
             .client_context = buffer_span(&parameters.client_context),
             .trace_id = http_request_header(request->http, SPAN("X-Amzn-Trace-Id")),
             .wants_log_tail = span_equal(parameters.log_type, SPAN("Tail")),
+            .streams = request->streams,
+            .on_drain = request->on_drain,
             .dry_run = span_equal(parameters.invocation_type, SPAN("DryRun")),
         };
         handle = frontend_invoke(frontend, &invoke);
