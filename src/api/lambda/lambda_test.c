@@ -1,7 +1,7 @@
 /* The rules behind the operations, above all at the limits and one past them. What was recorded is in recorded_test. */
 #include "api/lambda/lambda.h"
+#include "api/lambda/testing.h"
 
-#include "api/testing.h"
 #include "base/clock.h"
 #include "base/encode.h"
 #include "store/zip_builder.h"
@@ -14,69 +14,13 @@
 
 #include <cmocka.h>
 
-#define FUNCTIONS "/2015-03-31/functions"
-#define ROLE      "arn:aws:iam::111111111111:role/r"
-
-static int setup(void **state)
-{
-    struct api_world *world = calloc(1, sizeof(*world));
-
-    api_open(world);
-    *state = world;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    api_close(*state);
-    free(*state);
-    return 0;
-}
-
 static void settle(struct api_world *world)
 {
     testing_run(&world->catalog);
 }
 
-/* Everything that CreateFunction needs. */
-static json_t *creation(const char *name)
-{
-    return json_pack("{s:s, s:s, s:s, s:s, s:{s:o}}", "FunctionName", name, "Runtime", "python3.12", "Role", ROLE,
-                     "Handler", "handler.handler", "Code", "ZipFile", api_zip("handler.py", "pass"));
-}
-
-/* With one member more, which is taken. */
-static json_t *creation_with(const char *name, const char *member, json_t *value)
-{
-    json_t *body = creation(name);
-
-    json_object_set_new(body, member, value);
-    return body;
-}
-
-static void create(struct api_world *world, const char *name)
-{
-    struct api_answer answer = api_exchange_json(world, "POST", FUNCTIONS, creation(name));
-
-    assert_int_equal(answer.status, 201);
-    api_answer_deinit(&answer);
-    settle(world);
-}
-
-/* The exchange must be refused so. Takes the body (may be NULL). */
-static void refused(struct api_world *world, const char *method, const char *target, json_t *body, int status,
-                    const char *code, const char *message)
-{
-    struct api_answer answer =
-        body ? api_exchange_json(world, method, target, body) : api_exchange(world, method, target, NULL);
-
-    assert_string_equal(api_message(&answer), message);
-    assert_string_equal(answer.error_type, code);
-    assert_int_equal(answer.status, status);
-    api_answer_deinit(&answer);
-}
-
-/* The exchange must succeed; the caller owns the body. */
+/* Must succeed; the caller owns the body. What the change leads to (lambda_accepted would wait for it) is not done yet.
+ */
 static json_t *accepted(struct api_world *world, const char *method, const char *target, json_t *body, int status)
 {
     struct api_answer answer =
@@ -92,406 +36,6 @@ static json_t *accepted(struct api_world *world, const char *method, const char 
 static void ignore(json_t *body)
 {
     json_decref(body);
-}
-
-static const char *text_of(const json_t *object, const char *member)
-{
-    const char *text = json_string_value(json_object_get(object, member));
-
-    return text ? text : "(absent)";
-}
-
-/* --- limits of CreateFunction --- */
-
-static void accepts_integer(struct api_world *world, const char *member, int value)
-{
-    static int count;
-    char name[32];
-
-    snprintf(name, sizeof(name), "limit-%d", count++);
-    ignore(accepted(world, "POST", FUNCTIONS, creation_with(name, member, json_integer(value)), 201));
-}
-
-static void test_memory_and_timeout_are_held_to_their_limits(void **state)
-{
-    struct api_world *world = *state;
-
-    accepts_integer(world, "MemorySize", 128);
-    accepts_integer(world, "MemorySize", 10240);
-    accepts_integer(world, "Timeout", 1);
-    accepts_integer(world, "Timeout", 900);
-    refused(world, "POST", FUNCTIONS, creation_with("f", "MemorySize", json_integer(127)), 400, "ValidationException",
-            "1 validation error detected: Value '127' at 'memorySize' failed to satisfy constraint: Member must have "
-            "value greater than or equal to 128");
-    refused(world, "POST", FUNCTIONS, creation_with("f", "MemorySize", json_integer(10241)), 400, "ValidationException",
-            "1 validation error detected: Value '10241' at 'memorySize' failed to satisfy constraint: Member must have "
-            "value less than or equal to 10240");
-    refused(world, "POST", FUNCTIONS, creation_with("f", "Timeout", json_integer(0)), 400, "ValidationException",
-            "1 validation error detected: Value '0' at 'timeout' failed to satisfy constraint: Member must have value "
-            "greater than or equal to 1");
-    refused(
-        world, "POST", FUNCTIONS, creation_with("f", "Timeout", json_integer(901)), 400, "ValidationException",
-        "1 validation error detected: Value '901' at 'timeout' failed to satisfy constraint: Member must have value "
-        "less than or equal to 900");
-}
-
-static void test_ephemeral_storage_is_held_to_its_limits(void **state)
-{
-    struct api_world *world = *state;
-
-    for (int i = 0; i < 2; i++) {
-        const int good[] = {512, 10240};
-        char name[8] = {'s', (char)('0' + i), 0};
-        json_t *body =
-            accepted(world, "POST", FUNCTIONS,
-                     creation_with(name, "EphemeralStorage", json_pack("{s:i, s:i}", "Size", good[i], "X", 1)), 201);
-        json_t *shown = json_object_get(body, "EphemeralStorage");
-        assert_int_equal(json_object_size(shown), 1); /* members that nobody knows are not kept */
-        assert_int_equal(json_integer_value(json_object_get(shown, "Size")), good[i]);
-        json_decref(body);
-    }
-    refused(world, "POST", FUNCTIONS, creation_with("f", "EphemeralStorage", json_pack("{s:i}", "Size", 511)), 400,
-            "ValidationException",
-            "1 validation error detected: Value '511' at 'ephemeralStorage.size' failed to satisfy constraint: Member "
-            "must have value greater than or equal to 512");
-    refused(world, "POST", FUNCTIONS, creation_with("f", "EphemeralStorage", json_object()), 400, "ValidationException",
-            "1 validation error detected: Value null at 'ephemeralStorage.size' failed to satisfy constraint: Member "
-            "must not be null");
-}
-
-static json_t *repeat(char c, size_t count)
-{
-    char *text = malloc(count);
-    json_t *value;
-
-    memset(text, c, count);
-    value = json_stringn(text, count);
-    free(text);
-    return value;
-}
-
-static void test_description_is_measured_in_characters(void **state)
-{
-    struct api_world *world = *state;
-    struct buffer text = BUFFER_INIT;
-
-    for (int i = 0; i < 256; i++)
-        assert_int_equal(buffer_append(&text, "\xc3\xa9", 2), 0);
-    ignore(accepted(world, "POST", FUNCTIONS, creation_with("f", "Description", json_stringn(text.data, text.length)),
-                    201));
-    buffer_deinit(&text);
-    struct api_answer answer =
-        api_exchange_json(world, "POST", FUNCTIONS, creation_with("g", "Description", repeat('x', 257)));
-    assert_string_equal(answer.error_type, "ValidationException");
-    assert_non_null(strstr(api_message(&answer), "at 'description' failed to satisfy constraint: Member must have "
-                                                 "length less than or equal to 256"));
-    api_answer_deinit(&answer);
-}
-
-static json_t *variables(const char *name, json_t *value)
-{
-    return json_pack("{s:{s:o}}", "Variables", name, value);
-}
-
-static void test_environment_may_be_exactly_four_kilobytes_of_json(void **state)
-{
-    struct api_world *world = *state;
-
-    /* {"AB":"..."} has 9 bytes around the value */
-    ignore(
-        accepted(world, "POST", FUNCTIONS, creation_with("f", "Environment", variables("AB", repeat('x', 4087))), 201));
-    struct api_answer answer = api_exchange_json(world, "POST", FUNCTIONS,
-                                                 creation_with("g", "Environment", variables("AB", repeat('x', 4088))));
-    assert_string_equal(answer.error_type, "InvalidParameterValueException");
-    assert_non_null(strstr(api_message(&answer), "exceeded the 4KB limit. String measured: {\"AB\":\"xxx"));
-    api_answer_deinit(&answer);
-}
-
-static void test_reserved_variables_are_refused_by_name(void **state)
-{
-    json_t *environment =
-        json_pack("{s:{s:s, s:s, s:s}}", "Variables", "OWN", "1", "AWS_REGION", "x", "LAMBDA_TASK_ROOT", "/");
-
-    refused(*state, "POST", FUNCTIONS, creation_with("f", "Environment", environment), 400,
-            "InvalidParameterValueException",
-            "Lambda was unable to configure your environment variables because the environment variables you have "
-            "provided contains reserved keys that are currently not supported for modification. Reserved keys used in "
-            "this request: AWS_REGION, LAMBDA_TASK_ROOT");
-}
-
-static json_t *tags(int count)
-{
-    json_t *map = json_object();
-
-    for (int i = 0; i < count; i++) {
-        char key[16];
-        snprintf(key, sizeof(key), "key%d", i);
-        json_object_set_new(map, key, json_string("value"));
-    }
-    return map;
-}
-
-static void test_fifty_tags_are_kept_and_shown(void **state)
-{
-    struct api_world *world = *state;
-    json_t *body;
-
-    ignore(accepted(world, "POST", FUNCTIONS, creation_with("f", "Tags", tags(50)), 201));
-    settle(world);
-    body = accepted(world, "GET", FUNCTIONS "/f", NULL, 200);
-    assert_int_equal(json_object_size(json_object_get(body, "Tags")), 50);
-    json_decref(body);
-    refused(world, "POST", FUNCTIONS, creation_with("g", "Tags", tags(51)), 400, "InvalidParameterValueException",
-            "Number of tags exceeds resource tag limit.");
-}
-
-static void test_name_has_at_most_64_characters(void **state)
-{
-    struct api_world *world = *state;
-    char name[66];
-
-    memset(name, 'n', 65);
-    name[65] = '\0';
-    struct api_answer answer = api_exchange_json(world, "POST", FUNCTIONS, creation(name));
-    assert_string_equal(answer.error_type, "InvalidParameterValueException");
-    api_answer_deinit(&answer);
-    name[64] = '\0';
-    ignore(accepted(world, "POST", FUNCTIONS, creation(name), 201));
-}
-
-static void test_all_missing_members_are_named_at_once(void **state)
-{
-    refused(*state, "POST", FUNCTIONS, json_object(), 400, "ValidationException",
-            "3 validation errors detected: Value null at 'role' failed to satisfy constraint: Member must not be null; "
-            "Value null at 'code' failed to satisfy constraint: Member must not be null; Value null at 'functionName' "
-            "failed to satisfy constraint: Member must not be null");
-}
-
-static void test_runtime_and_handler_are_needed(void **state)
-{
-    json_t *body = creation("f");
-
-    json_object_del(body, "Handler");
-    refused(*state, "POST", FUNCTIONS, body, 400, "InvalidParameterValueException",
-            "Runtime and Handler are mandatory parameters for functions created with deployment packages.");
-}
-
-static void test_existing_function_is_not_created_again(void **state)
-{
-    struct api_world *world = *state;
-
-    create(world, "f");
-    refused(world, "POST", FUNCTIONS, creation("f"), 409, "ResourceConflictException", "Function already exist: f");
-}
-
-static void test_two_creations_at_once_leave_one_function(void **state)
-{
-    struct api_world *world = *state;
-    json_t *body = creation("f");
-    char *text = json_dumps(body, 0);
-    struct api_call first;
-    struct api_call second;
-
-    api_start(world, "POST", FUNCTIONS, span_from(text), &first);
-    api_start(world, "POST", FUNCTIONS, span_from(text), &second);
-    api_wait(world, &first);
-    api_wait(world, &second);
-    /* Whose package is unpacked first wins. */
-    assert_int_equal(MIN(first.answer.status, second.answer.status), 201);
-    assert_int_equal(MAX(first.answer.status, second.answer.status), 409);
-    api_answer_deinit(&first.answer);
-    api_answer_deinit(&second.answer);
-    json_decref(body);
-    free(text);
-}
-
-/* --- what Kiln lacks --- */
-
-static void lacks(struct api_world *world, const char *member, json_t *value, const char *message)
-{
-    refused(world, "POST", FUNCTIONS, creation_with("f", member, value), 400, "InvalidParameterValueException",
-            message);
-}
-
-static void test_what_kiln_lacks_is_refused_and_not_pretended(void **state)
-{
-    struct api_world *world = *state;
-
-    lacks(world, "PackageType", json_string("Image"),
-          "Kiln does not run container images; use a deployment package of type Zip.");
-    lacks(world, "FileSystemConfigs",
-          json_pack("[{s:s, s:s}]", "Arn",
-                    "arn:aws:elasticfilesystem:us-east-1:111111111111:access-point/fsap-0123456789abcdef0",
-                    "LocalMountPath", "/mnt/files"),
-          "Kiln does not mount file systems; FileSystemConfigs is not supported.");
-    lacks(world, "ImageConfig", json_pack("{s:[s]}", "Command", "run"),
-          "ImageConfig is not supported for functions created with deployment packages.");
-    lacks(world, "TenancyConfig", json_pack("{s:s}", "TenantIsolationMode", "PER_TENANT"),
-          "Kiln does not support TenancyConfig.");
-    lacks(world, "DurableConfig", json_pack("{s:i}", "ExecutionTimeout", 60), "Kiln does not support DurableConfig.");
-    lacks(world, "PublishTo", json_string("LATEST_PUBLISHED"), "Kiln does not support PublishTo.");
-    lacks(world, "Layers", json_pack("[s]", "arn:aws:lambda:us-east-1:111111111111:layer:l:1"),
-          "Layer version arn:aws:lambda:us-east-1:111111111111:layer:l:1 does not exist.");
-}
-
-static void test_what_has_no_effect_is_accepted(void **state)
-{
-    struct api_world *world = *state;
-    json_t *body = creation("f");
-    json_t *answer;
-
-    json_object_set_new(body, "VpcConfig", json_object());
-    json_object_set_new(body, "DeadLetterConfig", json_object());
-    json_object_set_new(body, "Layers", json_array());
-    json_object_set_new(body, "FileSystemConfigs", json_array());
-    json_object_set_new(body, "KMSKeyArn", json_string(""));
-    json_object_set_new(body, "SnapStart", json_pack("{s:s}", "ApplyOn", "PublishedVersions"));
-    json_object_set_new(body, "LoggingConfig", json_pack("{s:s}", "LogGroup", "/own/group"));
-    json_object_set_new(body, "NobodyKnowsThis", json_integer(1));
-    json_object_set_new(body, "Description", json_null());
-    answer = accepted(world, "POST", FUNCTIONS, body, 201);
-    assert_string_equal(text_of(json_object_get(answer, "LoggingConfig"), "LogGroup"), "/own/group");
-    assert_string_equal(text_of(json_object_get(answer, "SnapStart"), "OptimizationStatus"), "Off");
-    assert_string_equal(text_of(answer, "Description"), "");
-    assert_null(json_object_get(answer, "Layers"));
-    assert_null(json_object_get(answer, "NobodyKnowsThis"));
-    json_decref(answer);
-}
-
-/* What matters outside the function alone is kept and shown as it was given. */
-static void test_surroundings_are_kept_and_shown(void **state)
-{
-    struct api_world *world = *state;
-    json_t *body = creation("f");
-    json_t *vpc = json_pack("{s:[s], s:[s]}", "SubnetIds", "subnet-1", "SecurityGroupIds", "sg-1");
-    json_t *answer;
-    const char *vpc_id;
-
-    json_object_set_new(body, "VpcConfig", vpc);
-    json_object_set_new(body, "DeadLetterConfig", json_pack("{s:s}", "TargetArn", "arn:aws:sqs:us-east-1:1:q"));
-    json_object_set_new(body, "TracingConfig", json_pack("{s:s}", "Mode", "Active"));
-    json_object_set_new(body, "KMSKeyArn", json_string("arn:aws:kms:us-east-1:111111111111:key/k"));
-    answer = accepted(world, "POST", FUNCTIONS, body, 201);
-    assert_string_equal(text_of(json_object_get(answer, "DeadLetterConfig"), "TargetArn"), "arn:aws:sqs:us-east-1:1:q");
-    assert_string_equal(text_of(json_object_get(answer, "TracingConfig"), "Mode"), "Active");
-    assert_string_equal(text_of(answer, "KMSKeyArn"), "arn:aws:kms:us-east-1:111111111111:key/k");
-    vpc = json_object_get(answer, "VpcConfig");
-    vpc_id = text_of(vpc, "VpcId");
-    assert_int_equal(strlen(vpc_id), strlen("vpc-") + 17);
-    assert_int_equal(json_array_size(json_object_get(vpc, "SubnetIds")), 1);
-    assert_true(json_is_false(json_object_get(vpc, "Ipv6AllowedForDualStack")));
-    json_decref(answer);
-}
-
-/* An empty text takes away, a member that is absent stays. */
-static void test_surroundings_are_taken_away_with_empty_values(void **state)
-{
-    struct api_world *world = *state;
-    json_t *body = creation("f");
-    json_t *answer;
-
-    json_object_set_new(body, "DeadLetterConfig", json_pack("{s:s}", "TargetArn", "arn:aws:sqs:us-east-1:1:q"));
-    json_object_set_new(body, "KMSKeyArn", json_string("arn:aws:kms:us-east-1:111111111111:key/k"));
-    json_decref(accepted(world, "POST", FUNCTIONS, body, 201));
-    testing_run(&world->catalog);
-    answer = accepted(world, "PUT", FUNCTIONS "/f/configuration", json_pack("{s:{}}", "DeadLetterConfig"), 200);
-    assert_non_null(json_object_get(answer, "DeadLetterConfig"));
-    assert_non_null(json_object_get(answer, "KMSKeyArn"));
-    json_decref(answer);
-    testing_run(&world->catalog);
-    answer = accepted(world, "PUT", FUNCTIONS "/f/configuration",
-                      json_pack("{s:{s:s}, s:s}", "DeadLetterConfig", "TargetArn", "", "KMSKeyArn", ""), 200);
-    assert_null(json_object_get(answer, "DeadLetterConfig"));
-    assert_null(json_object_get(answer, "KMSKeyArn"));
-    json_decref(answer);
-}
-
-static void test_subnets_and_security_groups_come_together(void **state)
-{
-    lacks(*state, "VpcConfig", json_pack("{s:[s]}", "SubnetIds", "subnet-1"),
-          "SubnetIds and SecurityIds must coexist or be both empty list.");
-    lacks(*state, "VpcConfig", json_pack("{s:[s], s:[]}", "SecurityGroupIds", "sg-1", "SubnetIds"),
-          "SubnetIds and SecurityIds must coexist or be both empty list.");
-}
-
-static void test_snap_start_needs_a_runtime_with_snapshots(void **state)
-{
-    static const char *const runtimes[] = {"nodejs22.x", "python3.11", "provided.al2023", "java8.al2", "ruby3.4"};
-    struct api_world *world = *state;
-    char message[128];
-
-    for (size_t i = 0; i < ARRAY_SIZE(runtimes); i++) {
-        json_t *body = creation_with("f", "SnapStart", json_pack("{s:s}", "ApplyOn", "PublishedVersions"));
-        json_object_set_new(body, "Runtime", json_string(runtimes[i]));
-        snprintf(message, sizeof(message), "%s is not supported for SnapStart enabled functions.", runtimes[i]);
-        refused(world, "POST", FUNCTIONS, body, 400, "InvalidParameterValueException", message);
-    }
-}
-
-/* Whichever of the two the update names, the other is what the function has. */
-static void test_snap_start_and_runtime_are_checked_together(void **state)
-{
-    struct api_world *world = *state;
-
-    json_decref(accepted(world, "POST", FUNCTIONS,
-                         creation_with("f", "SnapStart", json_pack("{s:s}", "ApplyOn", "PublishedVersions")), 201));
-    settle(world);
-    refused(world, "PUT", FUNCTIONS "/f/configuration", json_pack("{s:s}", "Runtime", "nodejs22.x"), 400,
-            "InvalidParameterValueException", "nodejs22.x is not supported for SnapStart enabled functions.");
-    json_decref(accepted(world, "PUT", FUNCTIONS "/f/configuration",
-                         json_pack("{s:s, s:{s:s}}", "Runtime", "nodejs22.x", "SnapStart", "ApplyOn", "None"), 200));
-    settle(world);
-    refused(world, "PUT", FUNCTIONS "/f/configuration",
-            json_pack("{s:{s:s}}", "SnapStart", "ApplyOn", "PublishedVersions"), 400, "InvalidParameterValueException",
-            "nodejs22.x is not supported for SnapStart enabled functions.");
-}
-
-static const char *level_of(const json_t *answer, const char *level)
-{
-    return json_string_value(json_object_get(json_object_get(answer, "LoggingConfig"), level));
-}
-
-static void test_log_levels_belong_to_the_json_format(void **state)
-{
-    static const char refusal[] =
-        "LogLevel is not supported when LogFormat is set to \"Text\". Remove LogLevel from your "
-        "request or change the LogFormat to \"Json\" and try again.";
-    struct api_world *world = *state;
-    json_t *answer;
-
-    lacks(world, "LoggingConfig", json_pack("{s:s}", "SystemLogLevel", "WARN"), refusal);
-    json_decref(accepted(world, "POST", FUNCTIONS, creation("f"), 201));
-    testing_run(&world->catalog);
-    refused(world, "PUT", FUNCTIONS "/f/configuration",
-            json_pack("{s:{s:s}}", "LoggingConfig", "SystemLogLevel", "WARN"), 400, "InvalidParameterValueException",
-            refusal);
-    answer = accepted(world, "PUT", FUNCTIONS "/f/configuration",
-                      json_pack("{s:{s:s, s:s}}", "LoggingConfig", "LogFormat", "JSON", "LogGroup", "/own"), 200);
-    assert_string_equal(level_of(answer, "ApplicationLogLevel"), "INFO");
-    json_decref(answer);
-    testing_run(&world->catalog);
-    answer = accepted(world, "PUT", FUNCTIONS "/f/configuration",
-                      json_pack("{s:{s:s}}", "LoggingConfig", "SystemLogLevel", "WARN"), 200);
-    assert_string_equal(level_of(answer, "SystemLogLevel"), "WARN");
-    assert_string_equal(level_of(answer, "ApplicationLogLevel"), "INFO");
-    assert_string_equal(level_of(answer, "LogGroup"), "/own");
-    json_decref(answer);
-}
-
-static void test_unsupported_operation_is_named(void **state)
-{
-    refused(*state, "GET", "/2025-11-30/capacity-providers", NULL, 501, "NotImplementedException",
-            "Kiln does not support the operation ListCapacityProviders yet.");
-}
-
-static void test_unknown_path_is_an_unknown_operation(void **state)
-{
-    struct api_answer answer = api_exchange(*state, "GET", "/2015-03-31/nothing", NULL);
-
-    assert_int_equal(answer.status, 404);
-    assert_string_equal(answer.error_type, "UnknownOperationException");
-    assert_string_equal(answer.request_id, "11111111-2222-3333-4444-555555555555");
-    api_answer_deinit(&answer);
 }
 
 /* --- bodies --- */
@@ -545,7 +89,7 @@ static void test_broken_json_is_refused(void **state)
 
 static void test_fraction_of_an_integer_is_cut_off(void **state)
 {
-    json_t *body = accepted(*state, "POST", FUNCTIONS, creation_with("f", "Timeout", json_real(7.9)), 201);
+    json_t *body = accepted(*state, "POST", FUNCTIONS, lambda_creation_with("f", "Timeout", json_real(7.9)), 201);
 
     assert_int_equal(json_integer_value(json_object_get(body, "Timeout")), 7);
     json_decref(body);
@@ -567,7 +111,7 @@ static json_t *large_zip(size_t bytes)
 static void test_large_body_is_parsed_off_the_loop(void **state)
 {
     struct api_world *world = *state;
-    json_t *body = creation_with("f", "Code", json_pack("{s:o}", "ZipFile", large_zip(400 * 1024)));
+    json_t *body = lambda_creation_with("f", "Code", json_pack("{s:o}", "ZipFile", large_zip(400 * 1024)));
     char *text = json_dumps(body, JSON_COMPACT);
     struct api_call call;
 
@@ -591,7 +135,7 @@ static void test_large_body_is_parsed_off_the_loop(void **state)
 static void test_change_is_made_though_the_caller_has_gone(void **state)
 {
     struct api_world *world = *state;
-    json_t *body = creation("f");
+    json_t *body = lambda_creation("f");
     char *text = json_dumps(body, 0);
     struct api_call call;
 
@@ -608,8 +152,8 @@ static void test_change_is_made_though_the_caller_has_gone(void **state)
 
 static void bad_zip(struct api_world *world, json_t *zip, int status, const char *code, const char *message)
 {
-    refused(world, "POST", FUNCTIONS, creation_with("f", "Code", json_pack("{s:o}", "ZipFile", zip)), status, code,
-            message);
+    lambda_refused(world, "POST", FUNCTIONS, lambda_creation_with("f", "Code", json_pack("{s:o}", "ZipFile", zip)),
+                   status, code, message);
 }
 
 static void test_bad_zips_get_the_service_s_texts(void **state)
@@ -651,23 +195,24 @@ static void test_code_needs_exactly_one_source(void **state)
 {
     struct api_world *world = *state;
 
-    refused(world, "POST", FUNCTIONS, creation_with("f", "Code", json_object()), 400, "InvalidParameterValueException",
-            "Please provide a source for function code.");
-    refused(
-        world, "POST", FUNCTIONS,
-        creation_with("f", "Code",
-                      json_pack("{s:o, s:s, s:s}", "ZipFile", api_zip("a", "b"), "S3Bucket", "bucket", "S3Key", "k")),
-        400, "InvalidParameterValueException",
-        "Please do not provide other FunctionCode parameters when providing a ZipFile.");
+    lambda_refused(world, "POST", FUNCTIONS, lambda_creation_with("f", "Code", json_object()), 400,
+                   "InvalidParameterValueException", "Please provide a source for function code.");
+    lambda_refused(world, "POST", FUNCTIONS,
+                   lambda_creation_with(
+                       "f", "Code",
+                       json_pack("{s:o, s:s, s:s}", "ZipFile", api_zip("a", "b"), "S3Bucket", "bucket", "S3Key", "k")),
+                   400, "InvalidParameterValueException",
+                   "Please do not provide other FunctionCode parameters when providing a ZipFile.");
 }
 
 static void test_bucket_does_not_exist_without_an_endpoint(void **state)
 {
-    refused(*state, "POST", FUNCTIONS,
-            creation_with("f", "Code", json_pack("{s:s, s:s}", "S3Bucket", "bucket", "S3Key", "k")), 400,
-            "InvalidParameterValueException",
-            "Error occurred while GetObject. S3 Error Code: NoSuchBucket. S3 Error Message: The specified bucket does "
-            "not exist");
+    lambda_refused(
+        *state, "POST", FUNCTIONS,
+        lambda_creation_with("f", "Code", json_pack("{s:s, s:s}", "S3Bucket", "bucket", "S3Key", "k")), 400,
+        "InvalidParameterValueException",
+        "Error occurred while GetObject. S3 Error Code: NoSuchBucket. S3 Error Message: The specified bucket does "
+        "not exist");
 }
 
 static void test_code_storage_has_a_limit(void **state)
@@ -676,14 +221,14 @@ static void test_code_storage_has_a_limit(void **state)
     json_t *body;
     json_int_t size;
 
-    create(world, "f");
+    lambda_create(world, "f");
     body = accepted(world, "GET", FUNCTIONS "/f", NULL, 200);
     size = json_integer_value(json_object_get(json_object_get(body, "Configuration"), "CodeSize"));
     json_decref(body);
     world->services.code_bytes_limit = (uint64_t)(2 * size);
     ignore(accepted(world, "POST", FUNCTIONS "/f/versions", json_object(), 201));
-    refused(world, "POST", FUNCTIONS, creation("g"), 400, "CodeStorageExceededException",
-            "Code storage limit exceeded.");
+    lambda_refused(world, "POST", FUNCTIONS, lambda_creation("g"), 400, "CodeStorageExceededException",
+                   "Code storage limit exceeded.");
     ignore(accepted(world, "PUT", FUNCTIONS "/f/code", json_pack("{s:o}", "ZipFile", api_zip("handler.py", "past")),
                     200)); /* takes $LATEST's place */
 }
@@ -706,16 +251,16 @@ static void test_code_can_be_downloaded_from_its_location(void **state)
     json_t *body;
     const char *location;
 
-    create(world, "f");
+    lambda_create(world, "f");
     body = accepted(world, "GET", FUNCTIONS "/f", NULL, 200);
-    location = text_of(json_object_get(body, "Code"), "Location");
+    location = lambda_text(json_object_get(body, "Code"), "Location");
     assert_ptr_equal(strstr(location, "http://localhost:4566/_kiln/code/"), location);
     answer = download(world, location);
     assert_int_equal(answer.status, 200);
     SHA256((const unsigned char *)answer.bytes.data, answer.bytes.length, digest);
     assert_int_equal(base64_encode(span_of((const char *)digest, sizeof(digest)), &text), 0);
     assert_true(
-        span_equal(buffer_span(&text), span_from(text_of(json_object_get(body, "Configuration"), "CodeSha256"))));
+        span_equal(buffer_span(&text), span_from(lambda_text(json_object_get(body, "Configuration"), "CodeSha256"))));
     api_answer_deinit(&answer);
 
     snprintf(tampered, sizeof(tampered), "%s", location);
@@ -734,14 +279,14 @@ static void test_dry_run_shows_the_new_code_and_keeps_the_old(void **state)
     json_t *shown;
     json_t *after;
 
-    create(world, "f");
+    lambda_create(world, "f");
     before = accepted(world, "GET", FUNCTIONS "/f/configuration", NULL, 200);
     shown = accepted(world, "PUT", FUNCTIONS "/f/code",
                      json_pack("{s:o, s:b}", "ZipFile", api_zip("handler.py", "other"), "DryRun", 1), 200);
     settle(world);
     after = accepted(world, "GET", FUNCTIONS "/f/configuration", NULL, 200);
     assert_true(json_equal(before, after));
-    assert_string_not_equal(text_of(before, "CodeSha256"), text_of(shown, "CodeSha256"));
+    assert_string_not_equal(lambda_text(before, "CodeSha256"), lambda_text(shown, "CodeSha256"));
     json_decref(before);
     json_decref(shown);
     json_decref(after);
@@ -761,28 +306,29 @@ static void test_all_forms_of_a_name_find_the_function(void **state)
         "arn%3Aaws%3Alambda%3Aus-east-1%3A111111111111%3Afunction%3Af",
     };
 
-    create(world, "f");
+    lambda_create(world, "f");
     for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
         char target[160];
         json_t *body;
         snprintf(target, sizeof(target), FUNCTIONS "/%s/configuration", forms[i]);
         body = accepted(world, "GET", target, NULL, 200);
-        assert_string_equal(text_of(body, "FunctionArn"), "arn:aws:lambda:us-east-1:111111111111:function:f");
+        assert_string_equal(lambda_text(body, "FunctionArn"), "arn:aws:lambda:us-east-1:111111111111:function:f");
         json_decref(body);
         snprintf(target, sizeof(target), FUNCTIONS "/%s:$LATEST/configuration", forms[i]);
         body = accepted(world, "GET", target, NULL, 200);
-        assert_string_equal(text_of(body, "FunctionArn"), "arn:aws:lambda:us-east-1:111111111111:function:f:$LATEST");
+        assert_string_equal(lambda_text(body, "FunctionArn"),
+                            "arn:aws:lambda:us-east-1:111111111111:function:f:$LATEST");
         json_decref(body);
     }
 }
 
 static void test_function_of_another_account_is_denied(void **state)
 {
-    refused(*state, "GET", FUNCTIONS "/arn:aws:lambda:us-east-1:222222222222:function:f", NULL, 403,
-            "AccessDeniedException",
-            "User: arn:aws:iam::111111111111:root is not authorized to perform: lambda:GetFunction on resource: "
-            "arn:aws:lambda:us-east-1:222222222222:function:f because no resource-based policy allows the "
-            "lambda:GetFunction action");
+    lambda_refused(*state, "GET", FUNCTIONS "/arn:aws:lambda:us-east-1:222222222222:function:f", NULL, 403,
+                   "AccessDeniedException",
+                   "User: arn:aws:iam::111111111111:root is not authorized to perform: lambda:GetFunction on resource: "
+                   "arn:aws:lambda:us-east-1:222222222222:function:f because no resource-based policy allows the "
+                   "lambda:GetFunction action");
 }
 
 static void test_operations_on_the_function_refuse_qualified_names(void **state)
@@ -792,11 +338,11 @@ static void test_operations_on_the_function_refuse_qualified_names(void **state)
                                   "support this operation. Please specify either a function name or an unqualified "
                                   "function ARN.";
 
-    create(world, "f");
-    refused(world, "PUT", FUNCTIONS "/f:1/configuration", json_object(), 400, "InvalidParameterValueException",
-            message);
-    refused(world, "GET", "/2019-09-30/functions/f:live/concurrency", NULL, 400, "InvalidParameterValueException",
-            message);
+    lambda_create(world, "f");
+    lambda_refused(world, "PUT", FUNCTIONS "/f:1/configuration", json_object(), 400, "InvalidParameterValueException",
+                   message);
+    lambda_refused(world, "GET", "/2019-09-30/functions/f:live/concurrency", NULL, 400,
+                   "InvalidParameterValueException", message);
 }
 
 /* --- updates --- */
@@ -804,28 +350,28 @@ static void test_operations_on_the_function_refuse_qualified_names(void **state)
 static void test_states_move_as_the_waiters_expect(void **state)
 {
     struct api_world *world = *state;
-    json_t *body = accepted(world, "POST", FUNCTIONS, creation("f"), 201);
+    json_t *body = accepted(world, "POST", FUNCTIONS, lambda_creation("f"), 201);
 
-    assert_string_equal(text_of(body, "State"), "Pending");
-    assert_string_equal(text_of(body, "LastUpdateStatus"), "(absent)");
+    assert_string_equal(lambda_text(body, "State"), "Pending");
+    assert_string_equal(lambda_text(body, "LastUpdateStatus"), "(absent)");
     json_decref(body);
     body = accepted(world, "GET", FUNCTIONS "/f/configuration", NULL, 200);
-    assert_string_equal(text_of(body, "State"), "Pending");
+    assert_string_equal(lambda_text(body, "State"), "Pending");
     json_decref(body);
-    refused(world, "PUT", FUNCTIONS "/f/configuration", json_object(), 409, "ResourceConflictException",
-            "The operation cannot be performed at this time. The function is currently in the following state: "
-            "Pending");
+    lambda_refused(world, "PUT", FUNCTIONS "/f/configuration", json_object(), 409, "ResourceConflictException",
+                   "The operation cannot be performed at this time. The function is currently in the following state: "
+                   "Pending");
     settle(world);
     body = accepted(world, "PUT", FUNCTIONS "/f/configuration", json_pack("{s:i}", "MemorySize", 256), 200);
-    assert_string_equal(text_of(body, "State"), "Active");
-    assert_string_equal(text_of(body, "LastUpdateStatus"), "InProgress");
+    assert_string_equal(lambda_text(body, "State"), "Active");
+    assert_string_equal(lambda_text(body, "LastUpdateStatus"), "InProgress");
     json_decref(body);
-    refused(world, "POST", FUNCTIONS "/f/versions", json_object(), 409, "ResourceConflictException",
-            "The operation cannot be performed at this time. An update is in progress for resource: "
-            "arn:aws:lambda:us-east-1:111111111111:function:f");
+    lambda_refused(world, "POST", FUNCTIONS "/f/versions", json_object(), 409, "ResourceConflictException",
+                   "The operation cannot be performed at this time. An update is in progress for resource: "
+                   "arn:aws:lambda:us-east-1:111111111111:function:f");
     settle(world);
     body = accepted(world, "GET", FUNCTIONS "/f/configuration", NULL, 200);
-    assert_string_equal(text_of(body, "LastUpdateStatus"), "Successful");
+    assert_string_equal(lambda_text(body, "LastUpdateStatus"), "Successful");
     assert_int_equal(json_integer_value(json_object_get(body, "MemorySize")), 256);
     json_decref(body);
 }
@@ -836,7 +382,7 @@ static void test_of_two_racing_updates_one_is_refused(void **state)
     struct api_call first;
     struct api_call second;
 
-    create(world, "f");
+    lambda_create(world, "f");
     api_start(world, "PUT", FUNCTIONS "/f/configuration", SPAN("{\"Timeout\":5}"), &first);
     api_start(world, "PUT", FUNCTIONS "/f/configuration", SPAN("{\"Timeout\":6}"), &second);
     api_wait(world, &first);
@@ -858,14 +404,15 @@ static void test_update_lasts_until_its_end_was_shown(void **state)
                                       "resource: arn:aws:lambda:us-east-1:111111111111:function:f";
     struct api_world *world = *state;
 
-    create(world, "f");
+    lambda_create(world, "f");
     settle(world);
     world->services.unseen_update_ns = 3600 * NS_PER_S;
     json_decref(accepted(world, "PUT", FUNCTIONS "/f/configuration", json_pack("{s:i}", "Timeout", 7), 200));
     testing_run(&world->catalog);
-    refused(world, "PUT", FUNCTIONS "/f/configuration", json_pack("{s:i}", "Timeout", 8), 409,
-            "ResourceConflictException", in_progress);
-    refused(world, "POST", FUNCTIONS "/f/versions", json_object(), 409, "ResourceConflictException", in_progress);
+    lambda_refused(world, "PUT", FUNCTIONS "/f/configuration", json_pack("{s:i}", "Timeout", 8), 409,
+                   "ResourceConflictException", in_progress);
+    lambda_refused(world, "POST", FUNCTIONS "/f/versions", json_object(), 409, "ResourceConflictException",
+                   in_progress);
     json_decref(accepted(world, "GET", FUNCTIONS "/f", NULL, 200));
     json_decref(accepted(world, "PUT", FUNCTIONS "/f/configuration", json_pack("{s:i}", "Timeout", 8), 200));
 }
@@ -875,9 +422,9 @@ static void test_creation_lasts_until_its_end_was_shown(void **state)
     struct api_world *world = *state;
 
     world->services.unseen_update_ns = 3600 * NS_PER_S;
-    json_decref(accepted(world, "POST", FUNCTIONS, creation("f"), 201));
+    json_decref(accepted(world, "POST", FUNCTIONS, lambda_creation("f"), 201));
     testing_run(&world->catalog);
-    refused(
+    lambda_refused(
         world, "PUT", FUNCTIONS "/f/configuration", json_pack("{s:i}", "Timeout", 8), 409, "ResourceConflictException",
         "The operation cannot be performed at this time. The function is currently in the following state: Pending");
     world->services.unseen_update_ns = 0;
@@ -890,14 +437,14 @@ static void test_update_keeps_what_it_does_not_name(void **state)
     struct api_world *world = *state;
     json_t *body;
 
-    ignore(
-        accepted(world, "POST", FUNCTIONS, creation_with("f", "Environment", variables("AB", json_string("1"))), 201));
+    ignore(accepted(world, "POST", FUNCTIONS,
+                    lambda_creation_with("f", "Environment", json_pack("{s:{s:s}}", "Variables", "AB", "1")), 201));
     settle(world);
     ignore(accepted(world, "PUT", FUNCTIONS "/f/configuration", json_pack("{s:s}", "Description", "new"), 200));
     settle(world);
     body = accepted(world, "GET", FUNCTIONS "/f/configuration", NULL, 200);
-    assert_string_equal(text_of(body, "Description"), "new");
-    assert_string_equal(text_of(json_object_get(json_object_get(body, "Environment"), "Variables"), "AB"), "1");
+    assert_string_equal(lambda_text(body, "Description"), "new");
+    assert_string_equal(lambda_text(json_object_get(json_object_get(body, "Environment"), "Variables"), "AB"), "1");
     json_decref(body);
     ignore(
         accepted(world, "PUT", FUNCTIONS "/f/configuration", json_pack("{s:{s:{}}}", "Environment", "Variables"), 200));
@@ -909,162 +456,10 @@ static void test_update_keeps_what_it_does_not_name(void **state)
 
 static void test_update_of_nothing_is_not_found(void **state)
 {
-    refused(*state, "PUT", FUNCTIONS "/f/configuration", json_object(), 404, "ResourceNotFoundException",
-            "Function not found: arn:aws:lambda:us-east-1:111111111111:function:f");
-    refused(*state, "PUT", FUNCTIONS "/f/code", json_pack("{s:o}", "ZipFile", api_zip("a", "b")), 404,
-            "ResourceNotFoundException", "Function not found: arn:aws:lambda:us-east-1:111111111111:function:f");
-}
-
-/* --- versions, aliases --- */
-
-static json_t *publish(struct api_world *world, const char *description)
-{
-    return accepted(world, "POST", FUNCTIONS "/f/versions", json_pack("{s:s}", "Description", description), 201);
-}
-
-static void change_code(struct api_world *world, const char *content)
-{
-    ignore(accepted(world, "PUT", FUNCTIONS "/f/code", json_pack("{s:o}", "ZipFile", api_zip("handler.py", content)),
-                    200));
-    settle(world);
-}
-
-static void assert_version(json_t *body, const char *version)
-{
-    assert_string_equal(text_of(body, "Version"), version);
-    json_decref(body);
-}
-
-static void test_publishing_is_idempotent_until_something_changes(void **state)
-{
-    struct api_world *world = *state;
-
-    create(world, "f");
-    assert_version(publish(world, "a"), "1");
-    assert_version(publish(world, "b"), "1");
-    api_restart(world);
-    assert_version(publish(world, "c"), "1");
-    change_code(world, "other");
-    assert_version(publish(world, "d"), "2");
-    ignore(accepted(world, "DELETE", FUNCTIONS "/f?Qualifier=2", NULL, 204));
-    api_restart(world);
-    assert_version(publish(world, "e"), "3");
-}
-
-static void test_version_behind_an_alias_cannot_be_deleted(void **state)
-{
-    struct api_world *world = *state;
-
-    create(world, "f");
-    json_decref(publish(world, "a"));
-    ignore(accepted(world, "POST", FUNCTIONS "/f/aliases",
-                    json_pack("{s:s, s:s}", "Name", "live", "FunctionVersion", "1"), 201));
-    refused(world, "DELETE", FUNCTIONS "/f?Qualifier=1", NULL, 409, "ResourceConflictException",
-            "Unable to delete version because the following aliases reference it: [live]");
-    ignore(accepted(world, "DELETE", FUNCTIONS "/f/aliases/live", NULL, 204));
-    ignore(accepted(world, "DELETE", FUNCTIONS "/f/aliases/live", NULL, 204)); /* again */
-    ignore(accepted(world, "DELETE", FUNCTIONS "/f?Qualifier=1", NULL, 204));
-}
-
-static json_t *alias_body(const char *version, const char *additional, double weight)
-{
-    json_t *body = json_pack("{s:s, s:s}", "Name", "live", "FunctionVersion", version);
-
-    if (additional)
-        json_object_set_new(body, "RoutingConfig",
-                            json_pack("{s:{s:f}}", "AdditionalVersionWeights", additional, weight));
-    return body;
-}
-
-static void test_alias_settings_are_checked(void **state)
-{
-    struct api_world *world = *state;
-    static const char target[] = FUNCTIONS "/f/aliases";
-    json_t *two = alias_body("1", "2", 0.5);
-
-    create(world, "f");
-    json_decref(publish(world, "a"));
-    change_code(world, "other");
-    json_decref(publish(world, "b"));
-    json_object_set_new(json_object_get(json_object_get(two, "RoutingConfig"), "AdditionalVersionWeights"), "3",
-                        json_real(0.1));
-    refused(world, "POST", target, two, 400, "InvalidParameterValueException",
-            "Number of items in AdditionalVersionWeights cannot be greater than 1");
-    refused(world, "POST", target, alias_body("1", "1", 0.5), 400, "InvalidParameterValueException",
-            "Invalid function version 1. Function version 1 is already included in routing configuration.");
-    refused(world, "POST", target, alias_body("$LATEST", "1", 0.5), 400, "InvalidParameterValueException",
-            "$LATEST is not supported for an alias pointing to more than 1 version");
-    refused(world, "POST", target, alias_body("9", NULL, 0), 404, "ResourceNotFoundException",
-            "Function not found: arn:aws:lambda:us-east-1:111111111111:function:f:9");
-    refused(world, "POST", target, alias_body("1", "9", 0.5), 404, "ResourceNotFoundException",
-            "Function not found: arn:aws:lambda:us-east-1:111111111111:function:f:9");
-    refused(
-        world, "POST", target, alias_body("1", "2", 1.5), 400, "ValidationException",
-        "1 validation error detected: Value '{2=1.5}' at 'routingConfig.additionalVersionWeights' failed to satisfy "
-        "constraint: Map value must satisfy constraint: [Member must have value less than or equal to 1.0, Member "
-        "must have value greater than or equal to 0.0, Member must not be null]");
-    refused(
-        world, "POST", target,
-        json_pack("{s:s, s:s, s:{s:{s:f, s:n}}}", "Name", "live", "FunctionVersion", "1", "RoutingConfig",
-                  "AdditionalVersionWeights", "$LATEST", 0.5, "2"),
-        400, "ValidationException",
-        "2 validation errors detected: Value '{$LATEST=0.5, 2=null}' at 'routingConfig.additionalVersionWeights' "
-        "failed "
-        "to satisfy constraint: Map keys must satisfy constraint: [Member must have length less than or equal to 1024, "
-        "Member must have length greater than or equal to 1, Member must satisfy regular expression pattern: [0-9]+, "
-        "Member must not be null]; Value '{$LATEST=0.5, 2=null}' at 'routingConfig.additionalVersionWeights' failed to "
-        "satisfy constraint: Map value must satisfy constraint: [Member must have value less than or equal to 1.0, "
-        "Member must have value greater than or equal to 0.0, Member must not be null]");
-    ignore(accepted(world, "POST", target, alias_body("1", "2", 0.25), 201));
-    refused(world, "POST", target, alias_body("1", NULL, 0), 409, "ResourceConflictException",
-            "Alias already exists: arn:aws:lambda:us-east-1:111111111111:function:f:live");
-}
-
-static void test_alias_is_updated_member_by_member(void **state)
-{
-    struct api_world *world = *state;
-    static const char target[] = FUNCTIONS "/f/aliases/live";
-    json_t *first;
-    json_t *body;
-
-    create(world, "f");
-    json_decref(publish(world, "a"));
-    change_code(world, "other");
-    json_decref(publish(world, "b"));
-    first = accepted(world, "POST", FUNCTIONS "/f/aliases", alias_body("1", "2", 0.25), 201);
-    body = accepted(world, "PUT", target, json_pack("{s:s}", "Description", "words"), 200);
-    assert_string_equal(text_of(body, "Description"), "words");
-    assert_non_null(json_object_get(body, "RoutingConfig"));
-    assert_string_not_equal(text_of(body, "RevisionId"), text_of(first, "RevisionId"));
-    json_decref(body);
-    refused(world, "PUT", target, json_pack("{s:s}", "RevisionId", text_of(first, "RevisionId")), 412,
-            "PreconditionFailedException",
-            "The Revision Id provided does not match the latest Revision Id. Call the GetFunction/GetAlias API to "
-            "retrieve the latest Revision Id");
-    body = accepted(world, "PUT", target,
-                    json_pack("{s:s, s:{s:{}}}", "FunctionVersion", "2", "RoutingConfig", "AdditionalVersionWeights"),
-                    200);
-    assert_string_equal(text_of(body, "FunctionVersion"), "2");
-    assert_null(json_object_get(body, "RoutingConfig"));
-    json_decref(body);
-    api_restart(world);
-    body = accepted(world, "GET", FUNCTIONS "/f?Qualifier=live", NULL, 200);
-    assert_string_equal(text_of(json_object_get(body, "Configuration"), "FunctionArn"),
-                        "arn:aws:lambda:us-east-1:111111111111:function:f:live");
-    assert_string_equal(text_of(json_object_get(body, "Configuration"), "Version"), "2");
-    json_decref(body);
-    json_decref(first);
-}
-
-static void test_missing_aliases_have_their_own_texts(void **state)
-{
-    struct api_world *world = *state;
-
-    create(world, "f");
-    refused(world, "GET", FUNCTIONS "/f/aliases/live", NULL, 404, "ResourceNotFoundException",
-            "Cannot find alias arn: arn:aws:lambda:us-east-1:111111111111:function:f:live");
-    refused(world, "PUT", FUNCTIONS "/f/aliases/live", json_object(), 404, "ResourceNotFoundException",
-            "Alias not found: arn:aws:lambda:us-east-1:111111111111:function:f:live");
+    lambda_refused(*state, "PUT", FUNCTIONS "/f/configuration", json_object(), 404, "ResourceNotFoundException",
+                   "Function not found: arn:aws:lambda:us-east-1:111111111111:function:f");
+    lambda_refused(*state, "PUT", FUNCTIONS "/f/code", json_pack("{s:o}", "ZipFile", api_zip("a", "b")), 404,
+                   "ResourceNotFoundException", "Function not found: arn:aws:lambda:us-east-1:111111111111:function:f");
 }
 
 /* --- reserved concurrency --- */
@@ -1092,24 +487,26 @@ static void test_reservations_leave_the_unreserved_minimum(void **state)
     static const char message[] = "Specified ReservedConcurrentExecutions for function decreases account's "
                                   "UnreservedConcurrentExecution below its minimum value of [100].";
 
-    create(world, "f");
-    create(world, "g");
-    refused(world, "PUT", CONCURRENCY("f"), reservation(901), 400, "InvalidParameterValueException", message);
+    lambda_create(world, "f");
+    lambda_create(world, "g");
+    lambda_refused(world, "PUT", CONCURRENCY("f"), reservation(901), 400, "InvalidParameterValueException", message);
     ignore(accepted(world, "PUT", CONCURRENCY("f"), reservation(900), 200));
     assert_int_equal(unreserved(world), 100);
-    refused(world, "PUT", CONCURRENCY("g"), reservation(1), 400, "InvalidParameterValueException", message);
+    lambda_refused(world, "PUT", CONCURRENCY("g"), reservation(1), 400, "InvalidParameterValueException", message);
     ignore(accepted(world, "PUT", CONCURRENCY("g"), reservation(0), 200)); /* always */
     ignore(accepted(world, "PUT", CONCURRENCY("f"), reservation(400), 200));
     ignore(accepted(world, "PUT", CONCURRENCY("g"), reservation(500), 200));
     ignore(accepted(world, "DELETE", CONCURRENCY("g"), NULL, 204));
     ignore(accepted(world, "DELETE", CONCURRENCY("g"), NULL, 204)); /* again */
     assert_int_equal(unreserved(world), 600);
-    refused(world, "PUT", CONCURRENCY("f"), reservation(-1), 400, "ValidationException",
-            "1 validation error detected: Value '-1' at 'reservedConcurrentExecutions' failed to satisfy constraint: "
-            "Member must have value greater than or equal to 0");
-    refused(world, "PUT", CONCURRENCY("f"), json_object(), 400, "ValidationException",
-            "1 validation error detected: Value null at 'reservedConcurrentExecutions' failed to satisfy constraint: "
-            "Member must not be null");
+    lambda_refused(
+        world, "PUT", CONCURRENCY("f"), reservation(-1), 400, "ValidationException",
+        "1 validation error detected: Value '-1' at 'reservedConcurrentExecutions' failed to satisfy constraint: "
+        "Member must have value greater than or equal to 0");
+    lambda_refused(
+        world, "PUT", CONCURRENCY("f"), json_object(), 400, "ValidationException",
+        "1 validation error detected: Value null at 'reservedConcurrentExecutions' failed to satisfy constraint: "
+        "Member must not be null");
 }
 
 static void test_two_reservations_at_once_cannot_overdraw(void **state)
@@ -1118,8 +515,8 @@ static void test_two_reservations_at_once_cannot_overdraw(void **state)
     struct api_call first;
     struct api_call second;
 
-    create(world, "f");
-    create(world, "g");
+    lambda_create(world, "f");
+    lambda_create(world, "g");
     api_start(world, "PUT", CONCURRENCY("f"), SPAN("{\"ReservedConcurrentExecutions\":500}"), &first);
     api_start(world, "PUT", CONCURRENCY("g"), SPAN("{\"ReservedConcurrentExecutions\":500}"), &second);
     api_wait(world, &first);
@@ -1150,12 +547,12 @@ static size_t walk(struct api_world *world, const char *target, const char *rows
         body = accepted(world, "GET", page, NULL, 200);
         json_array_foreach(json_object_get(body, rows), i, row)
         {
-            assert_int_equal(buffer_printf(names, "%s ", text_of(row, member)), 0);
+            assert_int_equal(buffer_printf(names, "%s ", lambda_text(row, member)), 0);
             count++;
         }
         marker[0] = '\0';
         if (json_object_get(body, "NextMarker"))
-            snprintf(marker, sizeof(marker), "%s", text_of(body, "NextMarker"));
+            snprintf(marker, sizeof(marker), "%s", lambda_text(body, "NextMarker"));
         json_decref(body);
         pages++;
     } while (marker[0]);
@@ -1173,7 +570,7 @@ static void test_pages_show_every_function_once(void **state)
     for (int i = 0; i < 53; i++) {
         char name[8];
         snprintf(name, sizeof(name), "f%02d", i);
-        ignore(accepted(world, "POST", FUNCTIONS, creation(name), 201));
+        ignore(accepted(world, "POST", FUNCTIONS, lambda_creation(name), 201));
     }
     settle(world);
     assert_int_equal(walk(world, FUNCTIONS "?MaxItems=7", "Functions", "FunctionName", &names, &pages), 53);
@@ -1186,12 +583,14 @@ static void test_pages_show_every_function_once(void **state)
     assert_int_equal(pages, 2);
     assert_non_null(strstr(names.data, "f00 f01 "));
     buffer_deinit(&names);
-    refused(world, "GET", FUNCTIONS "?MaxItems=0", NULL, 400, "ValidationException",
-            "1 validation error detected: Value '0' at 'maxItems' failed to satisfy constraint: Member must have value "
-            "greater than or equal to 1");
-    refused(world, "GET", FUNCTIONS "?MaxItems=10001", NULL, 400, "ValidationException",
-            "1 validation error detected: Value '10001' at 'maxItems' failed to satisfy constraint: Member must have "
-            "value less than or equal to 10000");
+    lambda_refused(
+        world, "GET", FUNCTIONS "?MaxItems=0", NULL, 400, "ValidationException",
+        "1 validation error detected: Value '0' at 'maxItems' failed to satisfy constraint: Member must have value "
+        "greater than or equal to 1");
+    lambda_refused(
+        world, "GET", FUNCTIONS "?MaxItems=10001", NULL, 400, "ValidationException",
+        "1 validation error detected: Value '10001' at 'maxItems' failed to satisfy constraint: Member must have "
+        "value less than or equal to 10000");
 }
 
 static void test_all_versions_are_listed_across_pages(void **state)
@@ -1200,13 +599,13 @@ static void test_all_versions_are_listed_across_pages(void **state)
     struct buffer names = BUFFER_INIT;
     size_t pages;
 
-    create(world, "e");
-    create(world, "f");
+    lambda_create(world, "e");
+    lambda_create(world, "f");
     for (int i = 0; i < 11; i++) {
         char content[8];
         snprintf(content, sizeof(content), "%d", i);
-        change_code(world, content);
-        json_decref(publish(world, ""));
+        lambda_change_code(world, content);
+        json_decref(lambda_publish(world, ""));
     }
     for (int maximum = 1; maximum < 14; maximum++) {
         char target[64];
@@ -1228,8 +627,8 @@ static void test_aliases_are_listed_by_name_and_by_version(void **state)
     struct buffer names = BUFFER_INIT;
     size_t pages;
 
-    create(world, "f");
-    json_decref(publish(world, ""));
+    lambda_create(world, "f");
+    json_decref(lambda_publish(world, ""));
     for (int i = 4; i >= 0; i--) {
         char name[] = {'a', (char)('0' + i), 0};
         ignore(accepted(world, "POST", FUNCTIONS "/f/aliases",
@@ -1296,7 +695,7 @@ static void test_everything_is_there_after_a_restart(void **state)
     json_t *before;
     json_t *after;
 
-    create(world, "f");
+    lambda_create(world, "f");
     ignore(accepted(world, "PUT", CONCURRENCY("f"), reservation(3), 200));
     before = accepted(world, "GET", FUNCTIONS "/f", NULL, 200);
     api_restart(world);
@@ -1311,28 +710,7 @@ static void test_everything_is_there_after_a_restart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-        TEST(test_memory_and_timeout_are_held_to_their_limits),
-        TEST(test_ephemeral_storage_is_held_to_its_limits),
-        TEST(test_description_is_measured_in_characters),
-        TEST(test_environment_may_be_exactly_four_kilobytes_of_json),
-        TEST(test_reserved_variables_are_refused_by_name),
-        TEST(test_fifty_tags_are_kept_and_shown),
-        TEST(test_name_has_at_most_64_characters),
-        TEST(test_all_missing_members_are_named_at_once),
-        TEST(test_runtime_and_handler_are_needed),
-        TEST(test_existing_function_is_not_created_again),
-        TEST(test_two_creations_at_once_leave_one_function),
-        TEST(test_what_kiln_lacks_is_refused_and_not_pretended),
-        TEST(test_what_has_no_effect_is_accepted),
-        TEST(test_surroundings_are_kept_and_shown),
-        TEST(test_surroundings_are_taken_away_with_empty_values),
-        TEST(test_subnets_and_security_groups_come_together),
-        TEST(test_snap_start_needs_a_runtime_with_snapshots),
-        TEST(test_snap_start_and_runtime_are_checked_together),
-        TEST(test_log_levels_belong_to_the_json_format),
-        TEST(test_unsupported_operation_is_named),
-        TEST(test_unknown_path_is_an_unknown_operation),
+#define TEST(name) cmocka_unit_test_setup_teardown(name, lambda_test_setup, lambda_test_teardown)
         TEST(test_members_of_the_wrong_kind_are_refused),
         TEST(test_broken_json_is_refused),
         TEST(test_fraction_of_an_integer_is_cut_off),
@@ -1354,11 +732,6 @@ int main(void)
         TEST(test_creation_lasts_until_its_end_was_shown),
         TEST(test_update_keeps_what_it_does_not_name),
         TEST(test_update_of_nothing_is_not_found),
-        TEST(test_publishing_is_idempotent_until_something_changes),
-        TEST(test_version_behind_an_alias_cannot_be_deleted),
-        TEST(test_alias_settings_are_checked),
-        TEST(test_alias_is_updated_member_by_member),
-        TEST(test_missing_aliases_have_their_own_texts),
         TEST(test_reservations_leave_the_unreserved_minimum),
         TEST(test_two_reservations_at_once_cannot_overdraw),
         TEST(test_pages_show_every_function_once),

@@ -73,6 +73,16 @@ void lambda_create(struct api_world *world, const char *name)
     lambda_done(world, "POST", FUNCTIONS, lambda_creation(name), 201);
 }
 
+json_t *lambda_publish(struct api_world *world, const char *description)
+{
+    return lambda_accepted(world, "POST", FUNCTIONS "/f/versions", json_pack("{s:s}", "Description", description), 201);
+}
+
+void lambda_change_code(struct api_world *world, const char *content)
+{
+    lambda_done(world, "PUT", FUNCTIONS "/f/code", json_pack("{s:o}", "ZipFile", api_zip("handler.py", content)), 200);
+}
+
 const char *lambda_text(const json_t *object, const char *member)
 {
     const char *text = json_string_value(json_object_get(object, member));

@@ -26,5 +26,9 @@ json_t *lambda_creation(const char *name);
 json_t *lambda_creation_with(const char *name, const char *member, json_t *value);
 /* Creates it and lets it settle. */
 void lambda_create(struct api_world *world, const char *name);
+/* Publishes the function "f"; the caller owns the answer's body. */
+json_t *lambda_publish(struct api_world *world, const char *description);
+/* Gives the function "f" other code and lets it settle. */
+void lambda_change_code(struct api_world *world, const char *content);
 /* A member of an object, "(absent)" when it is not there or no text. */
 const char *lambda_text(const json_t *object, const char *member);

@@ -24,7 +24,7 @@ static json_t *make_id(const struct call *call)
     unsigned char digest[SHA256_DIGEST_LENGTH];
     char hex[2 * SHA256_DIGEST_LENGTH + 1];
     char text[128];
-    int length = snprintf(text, sizeof(text), "%.*s/%.*s", SPAN_ARG(operation->account), SPAN_ARG(operation->region));
+    int length = snprintf(text, sizeof(text), "%.*s/%.*s", SPAN_ARG(call->account), SPAN_ARG(operation->region));
 
     SHA256((const unsigned char *)text, (size_t)length < sizeof(text) ? (size_t)length : sizeof(text) - 1, digest);
     hex_encode(digest, sizeof(digest), hex);
