@@ -5,7 +5,6 @@
 // that is not needed any more fails. A sequence ends at its first operation that Kiln does not support yet; which those
 // are is what docs/api-coverage.md says, so that a sequence goes on as soon as the operation is there.
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -15,14 +14,7 @@ import { packagesOf } from '../lib/recorded_functions.mjs'
 import { IS_ROOT, REPOSITORY, startKiln } from '../lib/kiln.mjs'
 
 // What the host must have for an exception not to apply: such an exception is only about hosts without it.
-const HOST_HAS = {
-  root: IS_ROOT,
-  locale: /^en_US\.utf-?8$/im.test(execFileSync('locale', ['-a'], { encoding: 'utf8' })),
-}
-
-// Where another text than the recorded one is right: the interpreters are the host's, not in /var/lang.
-const HOST_INTERPRETERS = ['/var/lang/lib:', '/var/lang/bin:']
-const CORRECTIONS = { test_lambda_init_environment: HOST_INTERPRETERS, test_introspection_invoke: HOST_INTERPRETERS }
+const HOST_HAS = { root: IS_ROOT }
 
 /**
  * { sequences?, operation?, type?, service?, host?, target?, reason }: parts of names of sequences (default all),
@@ -32,7 +24,7 @@ const CORRECTIONS = { test_lambda_init_environment: HOST_INTERPRETERS, test_intr
 const EXCEPTIONS = JSON.parse(readFileSync(join(REPOSITORY, 'tests/conformance/recorded_exceptions.json')))
   .filter(({ host }) => !host || !HOST_HAS[host])
   .map((exception) => ({ ...exception, needed: 0, notNeeded: [] }))
-const SEQUENCES = Object.entries(recordedSequences(CORRECTIONS))
+const SEQUENCES = Object.entries(recordedSequences())
 const SUPPORTED = supportedOperations()
 
 const isWhole = ({ operation, service }) => !operation && !service

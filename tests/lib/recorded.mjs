@@ -21,18 +21,11 @@ const PLACEHOLDER = /<[^<>]+>/g
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const escaped = (text) => text.replace(/[\\^.$|()[\]*+?{}]/g, '\\$&')
 
-/** By name: { steps, ... }, of every file. `corrections`: part of a name -> texts to leave out of that sequence. */
-export function recordedSequences(corrections = {}) {
+/** By name: { steps, ... }, of every file. */
+export function recordedSequences() {
   const directory = join(REPOSITORY, 'tests/data/recorded')
   const files = readdirSync(directory).filter((name) => name.endsWith('.json')).sort()
-  const sequences = Object.assign({}, ...files.map((name) => JSON.parse(readFileSync(join(directory, name)))))
-  for (const [part, texts] of Object.entries(corrections)) {
-    for (const name of Object.keys(sequences).filter((candidate) => candidate.includes(part))) {
-      const corrected = texts.reduce((text, wrong) => text.replaceAll(wrong, ''), JSON.stringify(sequences[name]))
-      sequences[name] = JSON.parse(corrected)
-    }
-  }
-  return sequences
+  return Object.assign({}, ...files.map((name) => JSON.parse(readFileSync(join(directory, name)))))
 }
 
 /** Was the step recorded so that its answer can be held against another? */

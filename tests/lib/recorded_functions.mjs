@@ -73,6 +73,18 @@ const ES6_NODE = `export const handler = async (event) => ({
   statusCode: 200, body: JSON.stringify(\`response from localstack lambda: \${JSON.stringify(event)}\`),
 })
 `
+const SYSTEM = `import getpass, os, platform, stat, subprocess
+from pathlib import Path
+def handler(event, context):
+    paths = {}
+    for path in map(Path, ["/var/task", "/opt", "/tmp", "/lambda-entrypoint.sh"]):
+        if path.exists():
+            found, name = path.stat(), str(path).replace("/", "_")
+            paths |= {name + "_mode": stat.filemode(found.st_mode), name + "_uid": found.st_uid,
+                      name + "_owner": path.owner(), name + "_gid": found.st_gid}
+    return {"event": event, "user_login_name": getpass.getuser(), "user_whoami": subprocess.getoutput("whoami"),
+            "platform_system": platform.system(), "platform_machine": platform.machine(), "pwd": os.getcwd(), "paths": paths}
+`
 // Line 55 raises, as recorded.
 const RAISE_AT_55 = `${'#\n'.repeat(53)}def handler(event, context):
     raise Exception("Test exception (this is intentional)")
@@ -108,6 +120,8 @@ const SOURCES = {
   test_invocation_type_request_response: () => ECHO,
   'test_invocation_type_no_return_payload[python': () => NOTHING,
   'test_invocation_type_no_return_payload[nodejs': () => NOTHING_NODE,
+  test_runtime_introspection_x86: () => SYSTEM,
+  test_mixed_architecture: () => SYSTEM,
   test_lambda_invoke_no_timeout: () => WAIT,
   test_lambda_with_context: () => CONTEXT_NODE,
   test_request_id_invoke: () => REQUEST_ID,
