@@ -165,9 +165,12 @@ static bool is_pattern(const json_t *object, unsigned depth)
 int event_pattern_check(struct span text)
 {
     json_error_t error;
-    json_t *document = json_loadb(text.data ? text.data : "", text.length, JSON_DECODE_ANY, &error);
+    json_t *document;
     bool fits;
 
+    if (span_find(text, '\0') >= 0) /* jansson 2.14 passes over one behind a number */
+        return EVENT_PATTERN_INVALID;
+    document = json_loadb(text.data ? text.data : "", text.length, JSON_DECODE_ANY, &error);
     if (!document)
         return json_error_is_memory(&error) ? -ENOMEM : EVENT_PATTERN_INVALID;
     fits = is_pattern(document, 0);

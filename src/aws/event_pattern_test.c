@@ -115,6 +115,12 @@ static void test_depth_is_bounded(void **state)
     assert_int_equal(event_pattern_check(span_of(text, length)), EVENT_PATTERN_INVALID);
 }
 
+static void test_nul_is_no_white_space(void **state)
+{
+    (void)state;
+    assert_int_equal(event_pattern_check(SPAN("{\"a\": [0\0, 1]}")), EVENT_PATTERN_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +129,7 @@ int main(void)
         cmocka_unit_test(test_rules_of_the_guide_are_accepted),
         cmocka_unit_test(test_what_the_rules_do_not_know_is_refused),
         cmocka_unit_test(test_depth_is_bounded),
+        cmocka_unit_test(test_nul_is_no_white_space),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

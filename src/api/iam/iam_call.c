@@ -419,7 +419,7 @@ static int decode_marker(struct iam_call *call, struct span *ret_after)
 
     *ret_after = SPAN_NONE;
     if (r == -EINVAL)
-        return aws_error_set(&call->error, AWS_ERROR_VALIDATION, "Invalid Marker: %.*s", SPAN_ARG(text));
+        r = aws_error_set(&call->error, AWS_ERROR_VALIDATION, "Invalid Marker: %.*s", SPAN_ARG(text));
     if (r == 0 && decoded.length) {
         ret_after->data = arena_dup(&call->operation->arena, buffer_span(&decoded));
         ret_after->length = decoded.length;

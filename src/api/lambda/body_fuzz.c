@@ -23,6 +23,7 @@ static const struct {
     {"PUT", "/2021-07-20/functions/f/runtime-management-config"},
     {"PUT", "/2024-08-31/functions/f/recursion-config"},
     {"PUT", "/2025-11-30/functions/f/function-scaling-config?Qualifier=1"},
+    {"POST", "/2015-03-31/event-source-mappings"},
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -142,6 +142,21 @@ static void test_failed_commits_change_nothing(void **state)
     assert_int_equal(batch_size(world, uuid), 100);
 }
 
+static void test_broken_markers_and_bodies_are_refused(void **state)
+{
+    static const char body[] = "{\"FunctionName\":\"f\",\"BatchSize\":1\0}";
+    struct api_world *world = *state;
+    struct api_answer answer = api_exchange(world, "GET", MAPPINGS "?Marker=a%2A%3D%3D", NULL);
+    struct api_call call;
+
+    assert_string_equal(api_message(&answer), "Invalid Marker: a*==");
+    api_answer_deinit(&answer);
+    api_start(world, "POST", MAPPINGS, span_of(body, sizeof(body) - 1), &call);
+    api_wait(world, &call);
+    assert_string_equal(call.answer.error_type, "SerializationException");
+    api_answer_deinit(&call.answer);
+}
+
 static void test_tags_stay_through_updates(void **state)
 {
     static const char tags[] = "/2017-03-31/tags/"
@@ -170,6 +185,7 @@ int main(void)
         TEST(test_creation_survives_exhaustion_at_any_point),
         TEST(test_update_survives_exhaustion_at_any_point),
         TEST(test_failed_commits_change_nothing),
+        TEST(test_broken_markers_and_bodies_are_refused),
         TEST(test_tags_stay_through_updates),
     };
 
