@@ -126,15 +126,17 @@ static int parse_auth(const char *text, void *value, struct fault *fault)
 
 static int parse_network(const char *text, void *value, struct fault *fault)
 {
+    static const char *const words[] = {"nat", "host", "none", NULL};
+    static const enum sandbox_network networks[] = {SANDBOX_NETWORK_NAT, SANDBOX_NETWORK_HOST, SANDBOX_NETWORK_NONE};
+    struct serve_options *options = value;
     int index;
-    int r;
+    int r = parse_word(text, words, &index, fault);
 
-    if (!strcmp(text, "nat"))
-        return fault_set(fault, 0, "'nat' is not available in this version; use host or none");
-    r = parse_word(text, (const char *const[]){"host", "none", NULL}, &index, fault);
-    if (r == 0)
-        *(enum sandbox_network *)value = index ? SANDBOX_NETWORK_NONE : SANDBOX_NETWORK_HOST;
-    return r;
+    if (r < 0)
+        return r;
+    options->network_given = true;
+    options->network = networks[index];
+    return 0;
 }
 
 static int parse_log_format(const char *text, void *value, struct fault *fault)
@@ -215,7 +217,7 @@ static const struct option options_table[] = {
      "access keys that functions see, in the same format (default: test ones)"},
     {"function-endpoint", "URL|self", parse_function_endpoint, AT(function_endpoint),
      "AWS_ENDPOINT_URL of functions; self is this daemon (default: none)"},
-    {"network", "host|none", parse_network, AT(network), "network of functions (default host)"},
+    {"network", "nat|host|none", parse_network, 0, "network of functions (default nat as root, else host)"},
     {"log-format", "text|json", parse_log_format, AT(log_format), "form of the daemon's own log (default text)"},
     {"s3-endpoint", "URL", parse_url, AT(s3_endpoint), "S3-compatible store for code given by S3 location"},
     {"runtimes-dir", "DIR", parse_text, AT(runtimes_dir), "where the runtimes' bootstraps are installed"},
@@ -328,7 +330,7 @@ static int check(const struct serve_options *options, struct fault *fault)
         return fault_set(fault, 0, "--auth sigv4 needs --credentials FILE");
     if (options->auth == SERVE_AUTH_OFF && options->credentials)
         return fault_set(fault, 0, "--credentials has no effect without --auth sigv4");
-    if (options->function_endpoint && !strcmp(options->function_endpoint, "self") &&
+    if (options->function_endpoint && !strcmp(options->function_endpoint, "self") && options->network_given &&
         options->network == SANDBOX_NETWORK_NONE)
         return fault_set(fault, 0, "--function-endpoint self cannot be reached with --network none");
     return 0;
@@ -350,7 +352,6 @@ int serve_options_parse(int argc, char **argv, char *(*get_env)(const char *name
         .idle_timeout_s = 600,
         .code_storage_bytes = UINT64_C(80530636800),
         .response_stream_bytes = UINT64_C(209715200),
-        .network = SANDBOX_NETWORK_HOST,
     };
     int r;
 

@@ -31,7 +31,8 @@ struct serve_options {
     const char *credentials;          /* file, NULL when not given */
     const char *function_credentials; /* the same, for what functions see */
     const char *function_endpoint;    /* a URL, "self", or NULL when not given */
-    enum sandbox_network network;
+    bool network_given;               /* else it is nat as root, where that can be had, and host otherwise */
+    enum sandbox_network network;     /* if given */
     enum log_format log_format;
     const char *s3_endpoint;  /* NULL when not given */
     const char *runtimes_dir; /* NULL: found beside the program */

@@ -56,7 +56,7 @@ static void test_defaults_are_the_contract(void **state)
     assert_int_equal(options.code_storage_bytes, UINT64_C(80530636800));
     assert_int_equal(options.idle_timeout_s, 600);
     assert_int_equal(options.auth, SERVE_AUTH_OFF);
-    assert_int_equal(options.network, SANDBOX_NETWORK_HOST);
+    assert_false(options.network_given);
 }
 
 static void test_environment_is_read_and_command_line_wins(void **state)
@@ -94,6 +94,15 @@ static void test_a_small_concurrency_is_all_unreserved_minimum(void **state)
     assert_int_equal(options.unreserved_minimum, 5);
 }
 
+static void test_nat_can_be_asked_for(void **state)
+{
+    (void)state;
+    PARSE(no_env, "--network", "nat");
+    assert_int_equal(r, 0);
+    assert_true(options.network_given);
+    assert_int_equal(options.network, SANDBOX_NETWORK_NAT);
+}
+
 static void test_equals_form_and_ipv6(void **state)
 {
     (void)state;
@@ -101,6 +110,7 @@ static void test_equals_form_and_ipv6(void **state)
     assert_int_equal(r, 0);
     assert_string_equal(options.host, "::1");
     assert_int_equal(options.port, 0);
+    assert_true(options.network_given);
     assert_int_equal(options.network, SANDBOX_NETWORK_NONE);
 }
 
@@ -166,8 +176,7 @@ static void test_refusals_name_the_option(void **state)
     REFUSE("--concurrency: '-1' is not a whole number from 1 to 1000000", "--concurrency", "-1");
     REFUSE("--unreserved-minimum 11 is more than --concurrency 10", "--concurrency", "10", "--unreserved-minimum",
            "11");
-    REFUSE("--network: 'nat' is not available in this version; use host or none", "--network", "nat");
-    REFUSE("--network: 'bridge' is not host or none", "--network", "bridge");
+    REFUSE("--network: 'bridge' is not nat or host or none", "--network", "bridge");
     REFUSE("--provisioning-rate: '0' is not a whole number from 1 to 1000000", "--provisioning-rate", "0");
     REFUSE("--strict-aws: 'maybe' is not on or off", "--strict-aws=maybe");
     REFUSE("unexpected argument 'off'", "--strict-aws", "off");
@@ -210,6 +219,7 @@ int main(void)
         cmocka_unit_test(test_code_storage_may_be_more_than_four_gigabytes),
         cmocka_unit_test(test_what_functions_see_can_be_given),
         cmocka_unit_test(test_a_small_concurrency_is_all_unreserved_minimum),
+        cmocka_unit_test(test_nat_can_be_asked_for),
         cmocka_unit_test(test_equals_form_and_ipv6),
         cmocka_unit_test(test_switch_takes_no_value_unless_it_is_attached),
         cmocka_unit_test(test_help_is_found_anywhere),

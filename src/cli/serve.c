@@ -179,16 +179,49 @@ static int prepare_directory(struct serve *serve, struct fault *fault)
     return 0;
 }
 
+static bool serves_functions(const struct serve *serve)
+{
+    return serve->options.function_endpoint && !strcmp(serve->options.function_endpoint, "self");
+}
+
+/* Where functions behind NAT are let through to: what listens on loopback alone is out of their reach else. */
+static int find_exposed(const struct serve *serve, struct launcher_config *config, struct fault *fault)
+{
+    struct sockaddr_storage bound;
+    struct sockaddr_in address;
+    int r;
+
+    if (config->network != SANDBOX_NETWORK_NAT || !serves_functions(serve) ||
+        !serve_host_is_loopback(serve->options.host))
+        return 0;
+    r = http_listener_address(serve->listener, &bound);
+    if (r < 0)
+        return fault_set(fault, -r, "cannot find the API's address: %s", strerror(-r));
+    if (bound.ss_family != AF_INET)
+        return fault_set(fault, EINVAL,
+                         "--function-endpoint self with --network nat needs an IPv4 address in --listen");
+    memcpy(&address, &bound, sizeof(address));
+    config->api_address = ntohl(address.sin_addr.s_addr);
+    config->api_port = ntohs(address.sin_port);
+    return 0;
+}
+
 static int start_launcher(struct serve *serve, struct fault *fault)
 {
-    const struct launcher_config config = {
-        .network = serve->options.network,
+    bool given = serve->options.network_given;
+    struct launcher_config config = {
+        .network = given            ? serve->options.network
+                   : geteuid() == 0 ? SANDBOX_NETWORK_NAT
+                                    : SANDBOX_NETWORK_HOST,
+        .or_host_network = !given,
         .instance = serve->instance,
         .data_dir = serve->data_dir,
         .slots = NETWORK_SLOTS,
     };
-    int r = launcher_start(&config, &serve->launcher, fault);
+    int r = find_exposed(serve, &config, fault);
 
+    if (r == 0)
+        r = launcher_start(&config, &serve->launcher, fault);
     if (r < 0)
         return r;
     for (const char *const *warning = launcher_warnings(serve->launcher); *warning; warning++)
@@ -333,19 +366,21 @@ static int describe_address(const struct serve *serve, char *text, size_t size)
     return 0;
 }
 
-/* What functions get as AWS_ENDPOINT_URL; NULL for nothing. They share the daemon's loopback (--network host). */
+/* What functions get as AWS_ENDPOINT_URL; NULL for nothing. */
 static const char *function_endpoint(struct serve *serve)
 {
-    const char *given = serve->options.function_endpoint;
+    bool nat = launcher_network(serve->launcher) == SANDBOX_NETWORK_NAT;
+    const char *host = serve->options.host;
+    bool anywhere = !strcmp(host, "0.0.0.0") || !strcmp(host, "::");
     char address[128];
 
-    if (!given || strcmp(given, "self") != 0)
-        return given;
+    if (!serves_functions(serve))
+        return serve->options.function_endpoint;
     if (describe_address(serve, address, sizeof(address)) < 0)
         return NULL;
-    if (!strcmp(serve->options.host, "0.0.0.0") || !strcmp(serve->options.host, "::"))
-        snprintf(serve->function_endpoint, sizeof(serve->function_endpoint), "http://127.0.0.1%s",
-                 strrchr(address, ':')); /* the port */
+    if (anywhere || (nat && serve_host_is_loopback(host)))
+        snprintf(serve->function_endpoint, sizeof(serve->function_endpoint), "http://%s%s",
+                 nat ? SANDBOX_HOST_NAME : "127.0.0.1", strrchr(address, ':')); /* the port */
     else
         snprintf(serve->function_endpoint, sizeof(serve->function_endpoint), "%s", address);
     return serve->function_endpoint;

@@ -106,19 +106,21 @@ static int show_proc(int fd, struct fault *fault)
     return 0;
 }
 
-static int fill(int fd, bool rootless, const char *data_dir, struct fault *fault)
+static int fill(int fd, const struct base_root_config *config, struct fault *fault)
 {
     CLEANUP(plan_host_deinit) struct plan_host host = {0};
     CLEANUP(plan_deinit) struct plan plan = {0};
-    struct executor executor = {.root = fd, .attach = {-1, -1, -1}, .rootless = rootless};
-    int r = plan_probe(rootless, data_dir, &host);
+    struct executor executor = {.root = fd, .attach = {-1, -1, -1}, .rootless = config->rootless};
+    int r = plan_probe(config->rootless, config->data_dir, &host);
 
+    host.more_hosts = config->more_hosts;
+    host.resolv_conf = config->resolv_conf;
     if (r == 0)
         r = plan_base(&host, &plan);
     if (r < 0)
         return fault_set(fault, -r, "plan of the root: %s", strerror(-r));
     r = executor_apply(&executor, &plan, fault);
-    return r == 0 && rootless ? show_proc(fd, fault) : r;
+    return r == 0 && config->rootless ? show_proc(fd, fault) : r;
 }
 
 /* The tmpfs becomes the root, the host's goes, and what is left can no longer be changed. */
@@ -132,31 +134,31 @@ static int pivot(int fd, struct fault *fault)
     return 0;
 }
 
-static int make_template(struct base_root *root, bool rootless, const char *data_dir, struct fault *fault)
+static int make_template(struct base_root *root, const struct base_root_config *config, struct fault *fault)
 {
     CLEANUP(cleanup_close) int fd = -1;
-    int r = enter_private_copy(rootless, fault);
+    int r = enter_private_copy(config->rootless, fault);
 
     if (r == 0)
         r = set_propagation(MS_PRIVATE, fault);
     if (r == 0)
         r = open_empty_root(&fd, fault);
     if (r == 0)
-        r = fill(fd, rootless, data_dir, fault);
+        r = fill(fd, config, fault);
     if (r == 0)
         r = pivot(fd, fault);
     return r < 0 ? r : open_namespace(root, &root->template, fault);
 }
 
-int base_root_init(struct base_root *root, bool rootless, const char *data_dir, struct fault *fault)
+int base_root_init(struct base_root *root, const struct base_root_config *config, struct fault *fault)
 {
     int r;
 
     *root = (struct base_root){-1, -1, -1};
     umask(022);
-    r = rootless ? enter_user_namespace(fault) : 0;
+    r = config->rootless ? enter_user_namespace(fault) : 0;
     if (r == 0)
-        r = enter_private_copy(rootless, fault);
+        r = enter_private_copy(config->rootless, fault);
     if (r == 0)
         r = set_propagation(MS_SLAVE, fault);
     if (r < 0)
@@ -166,7 +168,7 @@ int base_root_init(struct base_root *root, bool rootless, const char *data_dir, 
         return fault_set(fault, errno, "cannot open /proc: %s", strerror(errno));
     r = open_namespace(root, &root->host, fault);
     if (r == 0)
-        r = make_template(root, rootless, data_dir, fault);
+        r = make_template(root, config, fault);
     if (r < 0)
         return r;
     r = base_root_enter_host(root);

@@ -18,11 +18,18 @@ struct base_root {
     int proc; /* the host's /proc */
 };
 
+struct base_root_config {
+    bool rootless;
+    const char *data_dir;    /* must not be visible below the root */
+    const char *more_hosts;  /* lines for /etc/hosts; NULL: none */
+    const char *resolv_conf; /* text in the place of the host's; NULL: its own */
+};
+
 /*
  * Makes both and leaves the process in the host's. Rootless: enters a user namespace first, -EPERM with a sentence
- * where they are forbidden. `data_dir` must not be visible below the root.
+ * where they are forbidden.
  */
-int base_root_init(struct base_root *root, bool rootless, const char *data_dir, struct fault *fault) MUST_USE;
+int base_root_init(struct base_root *root, const struct base_root_config *config, struct fault *fault) MUST_USE;
 void base_root_deinit(struct base_root *root);
 int base_root_enter_host(const struct base_root *root) MUST_USE;
 int base_root_enter_template(const struct base_root *root) MUST_USE;

@@ -30,6 +30,7 @@ struct launcher {
     int pidfd;
     pid_t pid;
     bool rootless;
+    enum sandbox_network network;
     bool lost;
     char instance[48];
     char *warnings[WARNINGS_MAX + 1];
@@ -74,8 +75,9 @@ static int fork_server(struct launcher *launcher, const struct launcher_config *
     return launcher->pidfd < 0 ? fault_set(fault, errno, "cannot watch the launcher: %s", strerror(errno)) : 0;
 }
 
-static int read_warnings(struct launcher *launcher, struct message_reader *reader)
+static int read_hello(struct launcher *launcher, struct message_reader *reader)
 {
+    launcher->network = (enum sandbox_network)message_get_u32(reader);
     for (size_t i = 0; i < WARNINGS_MAX && reader->offset < reader->length; i++) {
         const char *text = message_get_string(reader);
         launcher->warnings[i] = text ? strdup(text) : NULL;
@@ -101,7 +103,7 @@ static int wait_hello(struct launcher *launcher, struct fault *fault)
     if (r == 0 && header.type == MESSAGE_FAILED && message_decode_failed(&reader, fault) == 0)
         return -fault->error;
     if (r == 0)
-        r = header.type == MESSAGE_HELLO ? read_warnings(launcher, &reader) : -EBADMSG;
+        r = header.type == MESSAGE_HELLO ? read_hello(launcher, &reader) : -EBADMSG;
     return r < 0 ? fault_set(fault, -r, "the launcher did not start: %s", strerror(-r)) : 0;
 }
 
@@ -143,6 +145,11 @@ const char *const *launcher_warnings(const struct launcher *launcher)
 bool launcher_is_rootless(const struct launcher *launcher)
 {
     return launcher->rootless;
+}
+
+enum sandbox_network launcher_network(const struct launcher *launcher)
+{
+    return launcher->network;
 }
 
 pid_t launcher_pid(const struct launcher *launcher)

@@ -27,7 +27,11 @@ struct launcher;
 enum sandbox_network {
     SANDBOX_NETWORK_HOST, /* the host's network; a loopback port per sandbox, the peer's uid checked */
     SANDBOX_NETWORK_NONE, /* loopback only, Runtime API at 169.254.100.1:9001 */
+    SANDBOX_NETWORK_NAT,  /* the same, and the world behind the host's addresses; needs root */
 };
+
+/* With SANDBOX_NETWORK_NAT, what stands for the host inside. */
+#define SANDBOX_HOST_NAME "host.kiln.internal"
 
 enum { SANDBOX_LAYERS_MAX = 5 };
 
@@ -97,6 +101,10 @@ struct launcher_events {
 
 struct launcher_config {
     enum sandbox_network network;
+    bool or_host_network; /* where NAT cannot be had, SANDBOX_NETWORK_HOST and a warning, instead of a failure */
+    uint32_t
+        api_address;   /* NAT: where functions that call host.kiln.internal at `api_port` are let to, an address of */
+    uint16_t api_port; /* the host's loopback in its byte order; 0: they are not */
     const char *instance; /* name of this Kiln in the cgroup trees, [a-z0-9-]{1,40}; derived from the data directory */
     const char *data_dir; /* absolute; must not be visible inside any sandbox */
     uid_t first_uid;      /* sandboxes run as uids from here on; 0: a range by `instance`. Ignored when rootless */
@@ -114,6 +122,8 @@ int launcher_start(const struct launcher_config *config, struct launcher **ret_l
  * with complete cgroups. */
 const char *const *launcher_warnings(const struct launcher *launcher);
 bool launcher_is_rootless(const struct launcher *launcher);
+/* The network that sandboxes have, which is not the one asked for where that could not be had (or_host_network). */
+enum sandbox_network launcher_network(const struct launcher *launcher);
 pid_t launcher_pid(const struct launcher *launcher);
 
 void launcher_set_events(struct launcher *launcher, const struct launcher_events *events, void *context);

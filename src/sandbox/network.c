@@ -2,8 +2,6 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <linux/rtnetlink.h>
-#include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,77 +11,49 @@ enum { API_PORT = 9001, LOOPBACK_INDEX = 1, BACKLOG = 64 };
 
 #define API_ADDRESS 0xa9fe6401u /* 169.254.100.1 */
 
-/* A request and its answer are one small datagram each, answered before sendmsg returns. */
-static int request(int netlink, struct nlmsghdr *header)
+/* Link-local addresses of IPv6 would only cost time: nothing is reached by them. The file may not be there. */
+static void disable_ipv6(int proc)
 {
-    struct {
-        struct nlmsghdr header;
-        struct nlmsgerr error;
-        char rest[128];
-    } answer;
+    CLEANUP(cleanup_close) int fd = openat(proc, "sys/net/ipv6/conf/default/disable_ipv6", O_WRONLY | O_CLOEXEC);
 
-    header->nlmsg_flags |= NLM_F_REQUEST | NLM_F_ACK;
-    if (send(netlink, header, header->nlmsg_len, 0) < 0)
-        return -errno;
-    if (recv(netlink, &answer, sizeof(answer), 0) < 0)
-        return -errno;
-    return answer.header.nlmsg_type == NLMSG_ERROR ? answer.error.error : -EPROTO;
-}
-
-static int add_address(int netlink, uint32_t address)
-{
-    struct {
-        struct nlmsghdr header;
-        struct ifaddrmsg message;
-        struct rtattr attribute;
-        uint32_t address;
-    } add = {
-        .header = {.nlmsg_len = sizeof(add), .nlmsg_type = RTM_NEWADDR, .nlmsg_flags = NLM_F_CREATE | NLM_F_EXCL},
-        .message = {.ifa_family = AF_INET, .ifa_prefixlen = 32, .ifa_index = LOOPBACK_INDEX},
-        .attribute = {.rta_len = RTA_LENGTH(sizeof(uint32_t)), .rta_type = IFA_LOCAL},
-        .address = htonl(address),
-    };
-
-    return request(netlink, &add.header);
-}
-
-static int raise_loopback(int netlink)
-{
-    struct {
-        struct nlmsghdr header;
-        struct ifinfomsg message;
-    } up = {
-        .header = {.nlmsg_len = sizeof(up), .nlmsg_type = RTM_NEWLINK},
-        .message = {.ifi_family = AF_UNSPEC, .ifi_index = LOOPBACK_INDEX, .ifi_flags = IFF_UP, .ifi_change = IFF_UP},
-    };
-
-    return request(netlink, &up.header);
+    if (fd >= 0)
+        (void)!write(fd, "1", 1);
 }
 
 /* The interface a new namespace is born with always has index 1. */
-static int set_up_loopback(void)
+static int set_up_loopback(const struct netlink *netlink)
 {
-    CLEANUP(cleanup_close) int netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-    int r;
+    int r = netlink_set_up(netlink, LOOPBACK_INDEX);
 
-    if (netlink < 0)
-        return -errno;
-    r = raise_loopback(netlink);
-    return r < 0 ? r : add_address(netlink, API_ADDRESS);
+    return r < 0 ? r : netlink_add_address(netlink, LOOPBACK_INDEX, API_ADDRESS, 32);
 }
 
-int network_slot_init(struct network_slot *slot, enum sandbox_network network, int proc, struct fault *fault)
+static int set_up_interfaces(const struct network *network, unsigned index, int proc)
+{
+    CLEANUP(netlink_close) struct netlink netlink = {NULL};
+    int r = netlink_open(&netlink);
+
+    if (r == 0)
+        r = set_up_loopback(&netlink);
+    if (r < 0 || network->kind != SANDBOX_NETWORK_NAT)
+        return r;
+    disable_ipv6(proc);
+    return nat_connect(&network->nat, &netlink, index);
+}
+
+int network_slot_init(struct network_slot *slot, const struct network *network, unsigned index, int proc,
+                      struct fault *fault)
 {
     CLEANUP(cleanup_close) int namespace = -1;
     int r;
 
     slot->namespace = -1;
-    if (network == SANDBOX_NETWORK_HOST)
+    if (network->kind == SANDBOX_NETWORK_HOST)
         return 0;
     if (unshare(CLONE_NEWNET) < 0)
         return fault_set(fault, errno, "cannot make a network namespace: %s", strerror(errno));
     namespace = openat(proc, "self/ns/net", O_RDONLY | O_CLOEXEC);
-    r = namespace < 0 ? -errno : set_up_loopback();
+    r = namespace < 0 ? -errno : set_up_interfaces(network, index, proc);
     if (r < 0)
         return fault_set(fault, -r, "cannot set up a network namespace: %s", strerror(-r));
     slot->namespace = TAKE_FD(namespace);

@@ -1,6 +1,7 @@
 /*
  * Network slots: where a sandbox's Runtime API listens. With SANDBOX_NETWORK_NONE a slot is a network namespace with
- * its loopback up and 169.254.100.1 added; with SANDBOX_NETWORK_HOST it is nothing but a number. Namespaces outlive
+ * its loopback up and 169.254.100.1 added, with SANDBOX_NETWORK_NAT the same connected to the world (nat.h); with
+ * SANDBOX_NETWORK_HOST it is nothing but a number. Namespaces outlive
  * their users and are used again; the listening socket is a new one for each user, so that no connection waiting in
  * the queue of an old one can reach the next.
  *
@@ -10,6 +11,7 @@
 
 #include "base/fault.h"
 #include "sandbox/launcher.h"
+#include "sandbox/nat.h"
 
 struct network_slot {
     int namespace; /* descriptor, -1 with the host's network */
@@ -20,8 +22,18 @@ struct network_listener {
     char address[32]; /* "169.254.100.1:9001" */
 };
 
-/* `proc` is a descriptor of the host's /proc. Leaves the caller inside the new namespace. */
-int network_slot_init(struct network_slot *slot, enum sandbox_network network, int proc, struct fault *fault) MUST_USE;
+/* What the slots of a launcher have in common. */
+struct network {
+    enum sandbox_network kind;
+    struct nat nat; /* of SANDBOX_NETWORK_NAT */
+};
+
+/*
+ * Slot number `index` of its launcher. `proc` is a descriptor of the host's /proc. Leaves the caller inside the new
+ * namespace.
+ */
+int network_slot_init(struct network_slot *slot, const struct network *network, unsigned index, int proc,
+                      struct fault *fault) MUST_USE;
 void network_slot_deinit(struct network_slot *slot);
 /* Moves the calling process into the slot's namespace (nothing to do with the host's network). */
 int network_slot_enter(const struct network_slot *slot) MUST_USE;

@@ -223,10 +223,11 @@ static void plan_entry(struct plan *plan, const struct plan_host *host, const st
 
 /* The names that subscribers of the Telemetry API listen at, as documented. They stand for the loopback, where
  * everything that listens inside can be reached, and come first: nothing of the host's may take their place. */
-static void plan_hosts(struct plan *plan, const char *hosts)
+static void plan_hosts(struct plan *plan, const struct plan_host *host)
 {
-    const char *text = arena_printf(&plan->strings, "127.0.0.1\tsandbox.localdomain sandbox\n%s",
-                                    hosts && hosts[0] ? hosts : "127.0.0.1\tlocalhost\n::1\tlocalhost\n");
+    const char *hosts = host->hosts && host->hosts[0] ? host->hosts : "127.0.0.1\tlocalhost\n::1\tlocalhost\n";
+    const char *text = arena_printf(&plan->strings, "127.0.0.1\tsandbox.localdomain sandbox\n%s%s",
+                                    host->more_hosts ? host->more_hosts : "", hosts);
 
     if (!text)
         plan->error = -ENOMEM;
@@ -262,10 +263,13 @@ int plan_base(const struct plan_host *host, struct plan *ret_plan)
         add(ret_plan, PLAN_DIRECTORY, directories[i], NULL, 0755);
     add(ret_plan, PLAN_DIRECTORY, "/tmp", NULL, 01777);
     for (size_t i = 0; i < host->entry_count; i++)
-        plan_entry(ret_plan, host, &host->entries[i]);
+        if (!host->resolv_conf || strcmp(host->entries[i].path, "/etc/resolv.conf") != 0)
+            plan_entry(ret_plan, host, &host->entries[i]);
+    if (host->resolv_conf)
+        add(ret_plan, PLAN_FILE, "/etc/resolv.conf", host->resolv_conf, 0);
     add(ret_plan, PLAN_SYMLINK, "/etc/passwd", "../run/passwd", 0);
     add(ret_plan, PLAN_SYMLINK, "/etc/group", "../run/group", 0);
-    plan_hosts(ret_plan, host->hosts);
+    plan_hosts(ret_plan, host);
     plan_devices(ret_plan, host->rootless);
     add(ret_plan, PLAN_DROP_BOUNDING, NULL, NULL, 0); /* the launcher executes nothing itself */
     return ret_plan->error;

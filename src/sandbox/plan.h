@@ -72,7 +72,9 @@ enum { PLAN_ENTRIES_MAX = 64 };
 /* What the base depends on. */
 struct plan_host {
     bool rootless;
-    const char *data_dir; /* hidden when it lies below a directory that is shown */
+    const char *data_dir;    /* hidden when it lies below a directory that is shown */
+    const char *more_hosts;  /* lines for /etc/hosts, borrowed; NULL: none. Not probed */
+    const char *resolv_conf; /* text in the place of the host's /etc/resolv.conf, borrowed; NULL: its own. Not probed */
     struct plan_entry entries[PLAN_ENTRIES_MAX];
     size_t entry_count;
     const char *hosts; /* content of /etc/hosts; NULL: none */

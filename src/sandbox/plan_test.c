@@ -89,6 +89,23 @@ static void test_base_adds_the_sandboxs_names_to_the_hosts(void **state)
     plan_deinit(&plan);
 }
 
+static void test_base_takes_the_names_and_resolvers_of_the_network(void **state)
+{
+    struct plan_host host = host_of(debian, ARRAY_SIZE(debian));
+    struct plan plan;
+
+    (void)state;
+    host.hosts = "10.0.0.1 printer\n";
+    host.more_hosts = "198.19.0.2\thost.kiln.internal\n";
+    host.resolv_conf = "nameserver 198.19.0.2\n";
+    assert_int_equal(plan_base(&host, &plan), 0);
+    assert_string_equal(find(&plan, PLAN_FILE, "/etc/hosts")->source,
+                        "127.0.0.1\tsandbox.localdomain sandbox\n198.19.0.2\thost.kiln.internal\n10.0.0.1 printer\n");
+    assert_string_equal(find(&plan, PLAN_FILE, "/etc/resolv.conf")->source, host.resolv_conf);
+    assert_null(find(&plan, PLAN_COPY, "/etc/resolv.conf"));
+    plan_deinit(&plan);
+}
+
 static void test_base_ends_with_an_empty_bounding_set(void **state)
 {
     struct plan_host host = host_of(debian, ARRAY_SIZE(debian));
@@ -315,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_base_binds_directories_read_only),
         cmocka_unit_test(test_base_keeps_links_into_usr_and_copies_the_rest),
         cmocka_unit_test(test_base_adds_the_sandboxs_names_to_the_hosts),
+        cmocka_unit_test(test_base_takes_the_names_and_resolvers_of_the_network),
         cmocka_unit_test(test_base_ends_with_an_empty_bounding_set),
         cmocka_unit_test(test_base_binds_lib_of_hosts_without_merged_usr),
         cmocka_unit_test(test_base_shows_nothing_else_of_the_host),

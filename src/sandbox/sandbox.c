@@ -31,7 +31,7 @@ static int slot_new(struct sandbox_host *host, struct sandbox_slot **ret_slot, s
     if (!slot)
         return fault_set(fault, ENOMEM, "out of memory");
     list_link_init(&slot->link);
-    r = network_slot_init(&slot->network, host->network, host->root.proc, fault);
+    r = network_slot_init(&slot->network, &host->network, host->slot_count, host->root.proc, fault);
     if (r < 0) {
         free(slot);
         return r;
@@ -81,7 +81,7 @@ void sandbox_host_init(struct sandbox_host *host, const struct launcher_config *
 {
     *host = (struct sandbox_host){
         .rootless = rootless,
-        .network = config->network,
+        .network = {.kind = config->network, .nat = NAT_INIT},
         .first_uid = first_uid(config),
         .root = {-1, -1, -1},
         .cgroups = {.roots = {-1, -1, -1, -1}},

@@ -18,7 +18,7 @@ struct sandbox_slot;
 /* What all sandboxes of a launcher share. */
 struct sandbox_host {
     bool rootless;
-    enum sandbox_network network;
+    struct network network;
     uid_t first_uid;
     struct base_root root;
     struct cgroup_host cgroups;

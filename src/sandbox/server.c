@@ -27,6 +27,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -66,7 +67,8 @@ struct server {
     struct list spares, fitted, dying, removing, dead;
     size_t spare_count;
     size_t spare_target;
-    unsigned ahead; /* slots to have made while idle */
+    unsigned ahead;             /* slots to have made while idle */
+    struct fault network_fault; /* why it is not the one that was asked for */
     struct list outgoing;
     int64_t memory_polled_ns;
     char message[MESSAGE_MAX];
@@ -776,6 +778,39 @@ static int start_registrar(struct server *server, struct fault *fault)
     return r < 0 ? fault_set(fault, -r, "cannot start a thread: %s", strerror(-r)) : 0;
 }
 
+static int set_up_network(struct server *server, struct fault *fault)
+{
+    const struct launcher_config *config = &server->config->launcher;
+    const struct nat_config nat = {.api_address = config->api_address, .api_port = config->api_port};
+    struct network *network = &server->host.network;
+    int r;
+
+    if (network->kind != SANDBOX_NETWORK_NAT)
+        return 0;
+    r = server->config->rootless ? fault_set(fault, EPERM, "this needs root") : nat_init(&network->nat, &nat, fault);
+    if (r == 0)
+        return 0;
+    fault_prepend(fault, "network nat cannot be had");
+    if (!config->or_host_network)
+        return r;
+    network->kind = SANDBOX_NETWORK_HOST;
+    server->network_fault = *fault;
+    return 0;
+}
+
+static int make_root(struct server *server, struct fault *fault)
+{
+    const struct nat *nat = &server->host.network.nat;
+    const struct base_root_config config = {
+        .rootless = server->config->rootless,
+        .data_dir = server->config->launcher.data_dir,
+        .more_hosts = nat->hosts[0] ? nat->hosts : NULL,
+        .resolv_conf = nat->resolv_conf,
+    };
+
+    return base_root_init(&server->host.root, &config, fault);
+}
+
 static int set_up(struct server *server, struct fault *fault)
 {
     int r = set_up_process(server, fault);
@@ -783,7 +818,9 @@ static int set_up(struct server *server, struct fault *fault)
     if (r == 0)
         r = set_up_cgroups(server, fault);
     if (r == 0)
-        r = base_root_init(&server->host.root, server->config->rootless, server->config->launcher.data_dir, fault);
+        r = set_up_network(server, fault);
+    if (r == 0)
+        r = make_root(server, fault);
     /* Set after the change of user namespace, which takes it back like a change of uid. */
     if (r == 0 && prctl(PR_SET_PDEATHSIG, DEATH_SIGNAL, 0, 0, 0) < 0)
         r = fault_set(fault, errno, "cannot set the parent-death signal: %s", strerror(errno));
@@ -798,6 +835,22 @@ static int set_up(struct server *server, struct fault *fault)
     return r;
 }
 
+static void add_network_warnings(const struct server *server, struct message_writer *writer)
+{
+    char text[sizeof(server->network_fault.text) + 64];
+
+    if (server->network_fault.error) {
+        snprintf(text, sizeof(text), "functions use the host's network and its loopback: %s",
+                 server->network_fault.text);
+        message_put_string(writer, text);
+    }
+    if (server->host.network.nat.no_resolver)
+        message_put_string(writer, "functions resolve no names: the host's name servers have IPv6 addresses only");
+    if (server->host.network.nat.switched_forward)
+        message_put_string(writer, "net.ipv4.ip_forward was off and is on until this ends, for functions not to be cut "
+                                   "off; other forwarding is dropped");
+}
+
 static void add_warnings(const struct server *server, struct message_writer *writer)
 {
     bool rootless = server->config->rootless;
@@ -805,10 +858,11 @@ static void add_warnings(const struct server *server, struct message_writer *wri
 
     if (rootless)
         message_put_string(writer, "not started as root: all functions run under this user's own uid");
-    if (rootless && server->config->launcher.network == SANDBOX_NETWORK_HOST && !peer_can_look_below())
+    if (rootless && server->host.network.kind == SANDBOX_NETWORK_HOST && !peer_can_look_below())
         message_put_string(writer,
                            "functions are not kept from each other's Runtime API: they share a uid and a network, "
                            "and this kernel does not list the children of a process");
+    add_network_warnings(server, writer);
     if (!cgroup_host_has(cgroups, CGROUP_MEMORY))
         message_put_string(writer, "MemorySize is not enforced: no memory cgroup controller can be used");
     if (!cgroup_host_has(cgroups, CGROUP_CPU))
@@ -827,6 +881,7 @@ static void send_hello(struct server *server)
 {
     struct message_writer writer = message_begin(server->reply, sizeof(server->reply), MESSAGE_HELLO, 0, 0);
 
+    message_put_u32(&writer, server->host.network.kind);
     add_warnings(server, &writer);
     send_to_daemon(server, writer.length, NULL, 0);
 }
@@ -866,5 +921,6 @@ int server_main(const struct server_config *config)
     serve(server);
     if (!config->rootless)
         (void)!cgroup_host_clean(&server->host.cgroups, config->launcher.instance, 1000);
+    nat_deinit(&server->host.network.nat);
     return 0;
 }

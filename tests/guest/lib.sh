@@ -59,7 +59,7 @@ await() { # COMMAND...; within 20 s
 start_daemon() { # OPTION...
     : >"$log"
     # shellcheck disable=SC2086
-    $launch /test/kiln serve --data-dir "$data" --runtimes-dir /test/runtimes "$@" >>"$log" 2>&1 &
+    $launch /test/kiln serve --data-dir "$data" --runtimes-dir /test/runtimes --network none "$@" >>"$log" 2>&1 &
     daemon=$!
     await is_up
 }

@@ -164,6 +164,7 @@ test('every acknowledged function, version, alias and reservation survives kill 
     }
     const lanes = [0, 1, 2, 3].map((lane) => writer(lane).catch(() => {}))
     await new Promise((done) => setTimeout(done, 600 + 150 * round))
+    await waitUntil(() => acknowledged.functions.size > 2 * (round + 1), { timeoutMs: 60_000, what: 'enough functions' })
     await kiln.kill()
     going = false
     await Promise.all(lanes)

@@ -28,7 +28,7 @@ let keys
 before(async () => {
   keys = join(temporaryDirectory(), 'keys')
   writeFileSync(keys, '[other]\naws_access_key_id = AKIDOTHER\naws_secret_access_key = hush\naws_session_token = token\naws_account_id = 111122223333\n')
-  kiln = await startKiln({ args: ['--function-endpoint', 'self', '--function-credentials', keys], env: { SECRET_OF_THE_HOST: 'x' } })
+  kiln = await startKiln({ args: ['--network', 'host', '--function-endpoint', 'self', '--function-credentials', keys], env: { SECRET_OF_THE_HOST: 'x' } })
 })
 after(async () => {
   await kiln.stop()

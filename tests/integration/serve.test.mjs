@@ -94,7 +94,7 @@ test('bad options are refused, each with its sentence', async (t) => {
     [['--auth', 'basic'], "--auth: 'basic' is not off or sigv4"],
     [['--auth', 'sigv4'], '--auth sigv4 needs --credentials FILE'],
     [['--credentials', 'x'], '--credentials has no effect without --auth sigv4'],
-    [['--network', 'bridge'], "--network: 'bridge' is not host or none"],
+    [['--network', 'bridge'], "--network: 'bridge' is not nat or host or none"],
     [['--log-format', 'xml'], "--log-format: 'xml' is not text or json"],
     [['--s3-endpoint', 'ftp://x'], "--s3-endpoint: 'ftp://x' is not an http:// or https:// URL"],
     [['--runtimes-dir', '/nonexistent'], "--runtimes-dir: '/nonexistent' is not a directory"],

@@ -90,7 +90,7 @@ export class Twin {
   static async start(t, scenario) {
     const twin = new Twin()
     twin.scenario = scenario
-    twin.kiln = await startKiln({ args: serveArguments(scenario) })
+    twin.kiln = await startKiln({ args: [...serveArguments(scenario), '--network', 'host'] }) // the gate is on its loopback
     twin.agent = new Agent({ keepAlive: true, maxSockets: Infinity })
     t.after(async () => {
       for (const socket of twin.#held.values()) socket.destroy()
@@ -114,6 +114,7 @@ export class Twin {
     socket.on('error', () => {})
     socket.on('data', (data) => {
       text += data
+      if (!text.startsWith('{')) return socket.destroy() // a stranger, who had something else at this port before
       if (!text.includes('\n')) return
       const { id, answer } = JSON.parse(text)
       this.#held.set(id, socket)
