@@ -30,8 +30,12 @@ const char *core_environment_state_name(enum core_environment_state state)
 void assignment_account_init(struct assignment_account *account)
 {
     *account = (struct assignment_account){0};
-    list_init(&account->idle);
     list_init(&account->grace);
+}
+
+void assignment_account_deinit(struct assignment_account *account)
+{
+    indexed_list_deinit(&account->idle);
 }
 
 void assignment_version_init(struct assignment_version *version, struct assignment_account *account)
@@ -78,8 +82,8 @@ static void leave(struct assignment_version *version, struct core_environment *e
     weigh(version, environment, -1);
     if (list_for(environment) != ASSIGNMENT_NO_LIST)
         list_remove(&environment->open_link);
-    if (environment->state == CORE_ENVIRONMENT_IDLE)
-        list_remove(&environment->idle_link);
+    if (environment->state == CORE_ENVIRONMENT_IDLE && environment->origin == CORE_ON_DEMAND)
+        indexed_list_remove(&version->account->idle, environment->idle_place);
 }
 
 static void enter(struct assignment_version *version, struct core_environment *environment)
@@ -89,7 +93,7 @@ static void enter(struct assignment_version *version, struct core_environment *e
     weigh(version, environment, 1);
     switch (list) {
     case ASSIGNMENT_LIST_IDLE:
-        list_push_back(&version->account->idle, &environment->idle_link);
+        indexed_list_push_back(&version->account->idle, environment->idle_place);
         /* fall through */
     case ASSIGNMENT_LIST_IDLE_PROVISIONED:
         list_push_front(&version->open[list], &environment->open_link);
@@ -177,11 +181,30 @@ void assignment_expire_claim(struct assignment_version *version, struct core_env
 
 /* ---- environments ---- */
 
+int assignment_reserve(struct assignment_account *account, struct core_environment *environment)
+{
+    if (environment->origin == CORE_PROVISIONED)
+        return 0;
+    return indexed_list_reserve(&account->idle, environment, &environment->idle_place);
+}
+
+void assignment_release(struct assignment_account *account, struct core_environment *environment)
+{
+    if (environment->origin == CORE_ON_DEMAND)
+        indexed_list_release(&account->idle, environment->idle_place);
+}
+
+struct core_environment *assignment_longest_idle(const struct assignment_account *account)
+{
+    uint32_t place = indexed_list_first(&account->idle);
+
+    return place ? account->idle.members[place] : NULL;
+}
+
 void assignment_add(struct assignment_version *version, struct core_environment *environment)
 {
     assert(environment->state == CORE_ENVIRONMENT_STARTING && !environment->tied_to);
     list_link_init(&environment->open_link);
-    list_link_init(&environment->idle_link);
     list_link_init(&environment->grace_link);
     list_push_back(&version->environments, &environment->link);
     version->environment_count++;

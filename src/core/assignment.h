@@ -33,6 +33,7 @@
 #include "core/counting.h"
 #include "core/placement.h"
 
+#include "base/indexed_list.h"
 #include "base/list.h"
 
 struct core_request;
@@ -62,11 +63,11 @@ struct core_environment {
     bool served;                  /* has been given a request at least once */
     bool claimed;                 /* FINISHING: a request waits for it */
     bool closed;                  /* FINISHING: took longer than the grace; is not claimed again */
+    uint32_t idle_place;          /* on demand: in the account's order of last use, while IDLE */
     struct core_request *request; /* BUSY: the one it runs */
     struct core_request *tied_to; /* STARTING or FINISHING: the one request that waits for just this one */
     struct list_link open_link;   /* IDLE or FINISHING and open to requests: in one of the version's lists */
     int64_t idle_since_ns;        /* IDLE */
-    struct list_link idle_link;   /* IDLE, on demand: in the account's order of last use */
 
     void *owner;                       /* the user's */
     struct core_provisioned *provided; /* provisioned: the configuration that holds it, NULL once it was let go */
@@ -119,8 +120,8 @@ struct assignment_account {
     enum assignment_mode mode;
     int64_t finishing_grace_ns;
     uint64_t sequence;
-    struct list idle;  /* IDLE on-demand environments, longest unused first */
-    struct list grace; /* claimed environments, longest claimed first */
+    struct indexed_list idle; /* IDLE on-demand environments, longest unused first */
+    struct list grace;        /* claimed environments, longest claimed first */
 };
 
 /* Environments that a request may be given or may wait for. */
@@ -149,8 +150,14 @@ struct assignment_version {
 };
 
 void assignment_account_init(struct assignment_account *account);
+void assignment_account_deinit(struct assignment_account *account);
 void assignment_version_init(struct assignment_version *version, struct assignment_account *account);
 
+/* Before anything is done with a new environment, and after everything: room in the account's order. -ENOMEM. */
+int assignment_reserve(struct assignment_account *account, struct core_environment *environment) MUST_USE;
+void assignment_release(struct assignment_account *account, struct core_environment *environment);
+/* The idle on-demand environment that is unused longest, NULL: none. */
+struct core_environment *assignment_longest_idle(const struct assignment_account *account);
 /* Puts a new environment (STARTING, tied_to set or NULL) into its version's lists. */
 void assignment_add(struct assignment_version *version, struct core_environment *environment);
 /* Takes it out whatever its state; a request tied to it becomes an orphan. */

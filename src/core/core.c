@@ -92,6 +92,7 @@ struct core_account *core_account_free(struct core_account *account)
     if (!account)
         return NULL;
     core_objects_deinit(account);
+    assignment_account_deinit(&account->assignment);
     free(account);
     return NULL;
 }
@@ -146,10 +147,9 @@ static int place(struct core_account *account, struct core_version *version, str
 {
     while (placement_acquire(account->placement, &version->spread, version->memory_mib, &environment->lease) ==
            PLACEMENT_FULL) {
-        struct list_link *link = list_first(&account->assignment.idle);
-        if (!link)
+        struct core_environment *victim = assignment_longest_idle(&account->assignment);
+        if (!victim)
             return CORE_MACHINE_FULL;
-        struct core_environment *victim = CONTAINER_OF(link, struct core_environment, idle_link);
         core_retire(victim);
         placement_release(&victim->version->spread, &victim->lease);
     }
@@ -169,11 +169,17 @@ int core_start(struct core_version *version, struct core_provisioned *provided,
     environment->origin = provided ? CORE_PROVISIONED : CORE_ON_DEMAND;
     environment->provided = provided;
     list_link_init(&environment->hold_link);
+    r = assignment_reserve(&account->assignment, environment);
+    if (r < 0) {
+        free(environment);
+        return r;
+    }
     r = place(account, version, environment);
     if (r == 0 && account->effects->start_environment(environment, account->context) < 0)
         r = CORE_MACHINE_FULL;
     if (r != 0) {
         placement_release(&version->spread, &environment->lease);
+        assignment_release(&account->assignment, environment);
         free(environment);
         return r;
     }
@@ -325,7 +331,6 @@ static inline void prefetch(const struct core_version *version)
 
     __builtin_prefetch(&version->function->metrics.invocations, 1);
     __builtin_prefetch(environment, 1);
-    __builtin_prefetch(environment + CORE_LINE_BYTES, 1);
 }
 
 int core_invoke(struct core_account *account, const struct core_qualifier *qualifier, struct core_request *request,
@@ -474,6 +479,7 @@ void core_environment_free(struct core_environment *environment, int64_t now_ns)
 static void discard(struct core_environment *environment, bool machine, int64_t now_ns)
 {
     struct core_version *version = environment->version;
+    struct core_account *account = version->function->account;
 
     if (environment->state == CORE_ENVIRONMENT_BUSY)
         core_response_done(environment->request, now_ns);
@@ -481,7 +487,8 @@ static void discard(struct core_environment *environment, bool machine, int64_t 
         provisioning_on_gone(environment, machine, now_ns);
     assignment_remove(&version->assignment, environment);
     placement_release(&version->spread, &environment->lease);
-    version->function->account->environment_count--;
+    account->environment_count--;
+    assignment_release(&account->assignment, environment);
     free(environment);
 }
 
@@ -546,11 +553,9 @@ static int64_t grace_deadline(const struct core_account *account)
 
 static int64_t idle_deadline(const struct core_account *account)
 {
-    struct list_link *link = list_first(&account->assignment.idle);
+    const struct core_environment *longest = assignment_longest_idle(&account->assignment);
 
-    return link ? after(CONTAINER_OF(link, struct core_environment, idle_link)->idle_since_ns,
-                        account->limits.idle_timeout_ns)
-                : INT64_MAX;
+    return longest ? after(longest->idle_since_ns, account->limits.idle_timeout_ns) : INT64_MAX;
 }
 
 int64_t core_next_deadline(const struct core_account *account)
@@ -561,7 +566,7 @@ int64_t core_next_deadline(const struct core_account *account)
 void core_advance(struct core_account *account, int64_t now_ns)
 {
     while (idle_deadline(account) <= now_ns)
-        core_retire(CONTAINER_OF(list_first(&account->assignment.idle), struct core_environment, idle_link));
+        core_retire(assignment_longest_idle(&account->assignment));
     while (grace_deadline(account) <= now_ns) {
         struct core_environment *environment =
             CONTAINER_OF(list_first(&account->assignment.grace), struct core_environment, grace_link);

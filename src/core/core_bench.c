@@ -135,23 +135,25 @@ static void setup(struct bench *bench, size_t count, size_t busy)
     }
 }
 
-/* The busy ones, spread over all, in a random order. */
-static struct core_version **shuffle(const struct bench *bench, size_t busy)
+/* The busy ones, spread over all. */
+static struct core_version **choose(const struct bench *bench, size_t busy)
 {
-    struct core_version **order = malloc(busy * sizeof(struct core_version *));
-    struct prng prng;
+    struct core_version **chosen = malloc(busy * sizeof(struct core_version *));
 
-    check(order);
-    prng_init(&prng, 1);
+    check(chosen);
     for (size_t i = 0; i < busy; i++)
-        order[i] = bench->versions[i * (bench->count / busy)];
-    for (size_t i = busy - 1; i > 0; i--) {
-        size_t other = prng_below(&prng, i + 1);
-        struct core_version *kept = order[i];
-        order[i] = order[other];
-        order[other] = kept;
+        chosen[i] = bench->versions[i * (bench->count / busy)];
+    return chosen;
+}
+
+static void shuffle(struct core_version **versions, size_t count, struct prng *prng)
+{
+    for (size_t i = count - 1; i > 0; i--) {
+        size_t other = prng_below(prng, i + 1);
+        struct core_version *kept = versions[i];
+        versions[i] = versions[other];
+        versions[other] = kept;
     }
-    return order;
 }
 
 static int compare(const void *a, const void *b)
@@ -174,17 +176,23 @@ static struct times run(size_t count, size_t busy)
     struct core_request requests[BATCH];
     double decision_ns[ROUNDS] = {0}, whole_ns[ROUNDS] = {0};
     int64_t now_ns = NS_PER_S;
+    struct prng prng;
     size_t at = 0;
 
     setup(&bench, count, busy);
-    order = shuffle(&bench, busy);
+    prng_init(&prng, 1);
+    order = choose(&bench, busy);
     for (int round = 0; round < ROUNDS; round++) {
         for (int batch = 0; batch < BATCHES; batch++) {
-            int64_t started_ns = processor_ns(), decided_ns;
-            for (int i = 0; i < BATCH; i++, now_ns += 1000) {
-                invoke(&bench, order[at], &requests[i], now_ns, CORE_SERVED);
-                at = at + 1 == busy ? 0 : at + 1;
+            int64_t started_ns, decided_ns;
+            if (at + BATCH > busy || !at) { /* always another order: in the last one, the next is the longest unused */
+                shuffle(order, busy, &prng);
+                at = 0;
             }
+            started_ns = processor_ns();
+            for (int i = 0; i < BATCH; i++, now_ns += 1000)
+                invoke(&bench, order[busy == 1 ? 0 : at + (size_t)i], &requests[i], now_ns, CORE_SERVED);
+            at += BATCH;
             decided_ns = processor_ns();
             for (int i = 0; i < BATCH; i++)
                 release(&requests[i], now_ns);

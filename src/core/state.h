@@ -68,6 +68,7 @@ enum { CORE_LINE_BYTES = 64 };
 _Static_assert(offsetof(struct core_function, metrics.invocations) >= CORE_LINE_BYTES, "hot fields in one line");
 _Static_assert(offsetof(struct core_function, counting.bucket) <= 2 * CORE_LINE_BYTES, "hot fields in one line");
 _Static_assert(offsetof(struct core_version, assignment.waiting) <= 2 * CORE_LINE_BYTES, "hot fields in two lines");
+_Static_assert(offsetof(struct core_environment, owner) <= CORE_LINE_BYTES, "hot fields in one line");
 
 struct core_alias {
     struct core_function *function;

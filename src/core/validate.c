@@ -69,7 +69,8 @@ static void validate_environment(const struct core_environment *environment, con
     REQUIRE(!environment->claimed ||
             (environment->state == CORE_ENVIRONMENT_FINISHING && !environment->retiring && !environment->closed));
     REQUIRE(environment->claimed == list_is_linked(&environment->grace_link));
-    REQUIRE(idle == list_is_linked(&environment->idle_link));
+    REQUIRE(environment->origin == CORE_PROVISIONED ||
+            idle == indexed_list_has(&version->function->account->assignment.idle, environment->idle_place));
     REQUIRE(!environment->tied_to || environment->tied_to->claim == environment);
     REQUIRE(!environment->tied_to || environment->claimed || environment->state == CORE_ENVIRONMENT_STARTING);
     REQUIRE(!environment->retiring || !environment->provided);
@@ -211,10 +212,12 @@ static void validate_function(const struct core_function *function, struct tally
 
 static void validate_time_lists(const struct core_account *account, const struct tally *tally)
 {
+    const struct indexed_list *order = &account->assignment.idle;
     int64_t idle = 0, claimed = 0, previous_ns = INT64_MIN;
 
-    LIST_FOREACH (link, &account->assignment.idle) {
-        const struct core_environment *environment = CONTAINER_OF(link, struct core_environment, idle_link);
+    for (uint32_t place = indexed_list_first(order); place; place = indexed_list_next(order, place)) {
+        const struct core_environment *environment = order->members[place];
+        REQUIRE(environment->idle_place == place);
         REQUIRE(environment->idle_since_ns >= previous_ns);
         previous_ns = environment->idle_since_ns;
         idle++;
