@@ -35,16 +35,16 @@ int runtime_management_check_update(struct call *call, const struct catalog_func
                          "Change the runtime management configuration to 'Auto' or 'FunctionUpdate', then retry.");
 }
 
-/* `config` may be NULL. */
+/* `config` may be NULL. The ARN is as it was asked for (developer guide, "Configuring Lambda runtime management
+ * settings"). */
 static void respond(struct call *call, const json_t *config)
 {
     json_t *arn = json_object_get(config, "arn");
     const char *update_on = config ? json_string_value(json_object_get(config, "update_on")) : "Auto";
-    struct span qualifier = call->qualifier.length ? call->qualifier : SPAN("$LATEST");
 
     call_respond(call, 200,
                  json_pack("{s:s, s:s, s:O?}", "UpdateRuntimeOn", update_on, "FunctionArn",
-                           call_function_arn(call, qualifier), "RuntimeVersionArn", arn));
+                           call_function_arn(call, call->qualifier), "RuntimeVersionArn", arn));
 }
 
 /* Names of functions and versions; aliases are refused whether they are there or not. */
