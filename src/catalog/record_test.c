@@ -162,6 +162,114 @@ static void test_failed_commit_changes_nothing(void **state)
     assert_string_equal(find(world, "c"), "");
 }
 
+/* --- records with a package --- */
+
+/* One layer version "l:1" to put or to delete. */
+struct layer_step {
+    struct catalog_mutation mutation;
+    const struct code_package *package; /* NULL: delete */
+    bool done;
+    int status;
+};
+
+static int on_layer_build(struct catalog_mutation *mutation, struct catalog_change *change)
+{
+    struct layer_step *step = CONTAINER_OF(mutation, struct layer_step, mutation);
+    json_t *document;
+    int r;
+
+    if (!step->package)
+        return catalog_change_delete_record(change, CATALOG_LAYER_VERSION, SPAN("l:1"));
+    document =
+        json_pack("{s:s, s:I}", "Package", step->package->sha256, "CodeSize", (json_int_t)step->package->zip_bytes);
+    r = catalog_change_put_record(change, CATALOG_LAYER_VERSION, SPAN("l:1"), document);
+    json_decref(document);
+    return r;
+}
+
+static void on_layer_done(struct catalog_mutation *mutation, int status)
+{
+    struct layer_step *step = CONTAINER_OF(mutation, struct layer_step, mutation);
+
+    step->done = true;
+    step->status = status;
+}
+
+/* Submits without waiting; the step must live until it is done. */
+static void submit_layer(struct testing_world *world, struct layer_step *step)
+{
+    step->mutation.build = on_layer_build;
+    step->mutation.on_done = on_layer_done;
+    assert_int_equal(catalog_submit(world->catalog, ACCOUNT, REGION, &step->mutation), 0);
+}
+
+static int run_layer(struct testing_world *world, const struct code_package *package)
+{
+    struct layer_step step = {.package = package};
+
+    submit_layer(world, &step);
+    while (!step.done)
+        uv_run(&world->loop, UV_RUN_ONCE);
+    testing_run(world);
+    return step.status;
+}
+
+static uint64_t code_bytes(struct testing_world *world)
+{
+    return catalog_find_scope(world->catalog, ACCOUNT, REGION)->code_bytes;
+}
+
+static void test_package_is_held_and_counted_while_its_record_is_there(void **state)
+{
+    struct testing_world *world = *state;
+    struct code_package package = testing_package(world, "layer");
+
+    assert_int_equal(run_layer(world, &package), 0);
+    code_release(world->code, package.sha256);
+    testing_run(world);
+    assert_true(testing_has_package(world, package.sha256));
+    assert_int_equal(run_layer(world, &package), 0); /* the same once more: a change of other members */
+    assert_int_equal(code_bytes(world), package.zip_bytes);
+    restart(world, 0);
+    assert_true(testing_has_package(world, package.sha256));
+    assert_int_equal(code_bytes(world), package.zip_bytes);
+    assert_int_equal(run_layer(world, NULL), 0);
+    assert_false(testing_has_package(world, package.sha256));
+    assert_int_equal(code_bytes(world), 0);
+}
+
+static void test_failed_commit_gives_the_package_back(void **state)
+{
+    struct testing_world *world = *state;
+    struct code_package package;
+
+    restart(world, 1); /* every commit fails */
+    package = testing_package(world, "layer");
+    assert_int_equal(run_layer(world, &package), -EAGAIN);
+    assert_int_equal(code_bytes(world), 0);
+    code_release(world->code, package.sha256);
+    testing_run(world);
+    assert_false(testing_has_package(world, package.sha256));
+}
+
+/* The program ends while the change is at the store, which may yet make it durable. */
+static void test_package_stays_when_the_end_comes_before_the_answer(void **state)
+{
+    struct testing_world *world = *state;
+    struct code_package package = testing_package(world, "layer");
+    struct layer_step step = {.package = &package};
+
+    submit_layer(world, &step);
+    world->catalog = catalog_free(world->catalog);
+    assert_true(step.done);
+    assert_int_equal(step.status, -ECANCELED);
+    testing_shut(world);
+    testing_reopen(world, 0);
+    testing_load(world);
+    assert_true(testing_has_package(world, package.sha256));
+    assert_int_equal(code_bytes(world), package.zip_bytes);
+}
+
 static void test_records_of_a_newer_format_are_refused(void **state)
 {
     struct testing_world *world = *state;
@@ -183,9 +291,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-        TEST(test_records_are_made_replaced_and_deleted), TEST(test_kinds_and_regions_are_apart),
-        TEST(test_records_are_there_after_a_restart),     TEST(test_failed_commit_changes_nothing),
+        TEST(test_records_are_made_replaced_and_deleted),
+        TEST(test_kinds_and_regions_are_apart),
+        TEST(test_records_are_there_after_a_restart),
+        TEST(test_failed_commit_changes_nothing),
         TEST(test_records_of_a_newer_format_are_refused),
+        TEST(test_package_is_held_and_counted_while_its_record_is_there),
+        TEST(test_failed_commit_gives_the_package_back),
+        TEST(test_package_stays_when_the_end_comes_before_the_answer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

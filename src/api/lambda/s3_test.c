@@ -121,6 +121,28 @@ static void test_object_becomes_the_function_s_code(void **state)
     api_answer_deinit(&answer);
 }
 
+static struct api_answer publish_layer(struct fixture *fixture, const char *key)
+{
+    return api_exchange_json(&fixture->world, "POST", "/2018-10-31/layers/l/versions",
+                             json_pack("{s:{s:s, s:s}}", "Content", "S3Bucket", "bucket", "S3Key", key));
+}
+
+static void test_object_becomes_a_layer_s_content(void **state)
+{
+    struct fixture *fixture = *state;
+    struct api_answer answer = publish_layer(fixture, "none");
+
+    assert_string_equal(api_message(&answer),
+                        "Error occurred while GetObject. S3 Error Code: NoSuchKey. S3 Error Message: The specified key "
+                        "does not exist.");
+    api_answer_deinit(&answer);
+    answer = publish_layer(fixture, "code/my function.zip");
+    assert_string_equal(api_message(&answer), "");
+    assert_int_equal(answer.status, 201);
+    assert_int_equal(json_integer_value(json_object_get(answer.body, "Version")), 1); /* the failure used no number */
+    api_answer_deinit(&answer);
+}
+
 static void test_request_is_signed_when_a_key_is_configured(void **state)
 {
     struct fixture *fixture = *state;
@@ -172,9 +194,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-        TEST(test_object_becomes_the_function_s_code),
-        TEST(test_request_is_signed_when_a_key_is_configured),
-        TEST(test_refusal_of_s3_is_passed_on),
+        TEST(test_object_becomes_the_function_s_code),         TEST(test_object_becomes_a_layer_s_content),
+        TEST(test_request_is_signed_when_a_key_is_configured), TEST(test_refusal_of_s3_is_passed_on),
         TEST(test_endpoint_that_is_not_there_is_named_so),
     };
 
