@@ -5,6 +5,7 @@
 #include "worker/environment.h"
 
 #include "worker/environment_extensions.h"
+#include "worker/telemetry.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -23,6 +24,8 @@ static const unsigned predecessors[] = {
     [ENVIRONMENT_STALE] = FROM(ENVIRONMENT_RESETTING),
     [ENVIRONMENT_SHUTDOWN] = ~FROM(ENVIRONMENT_SHUTDOWN),
 };
+
+static const struct platform_outcome success = {PLATFORM_SUCCESS, NULL};
 
 static const char *const state_names[] = {
     [ENVIRONMENT_CREATING] = "CREATING", [ENVIRONMENT_INIT] = "INIT",           [ENVIRONMENT_IDLE] = "IDLE",
@@ -356,17 +359,21 @@ static void finish_init(struct environment *environment)
     int64_t init_ns = end_init(environment);
 
     extensions_log(environment);
+    if (environment->invocation) /* else environment_log_init_end tells */
+        telemetry_init_report(environment, init_ns, success);
     if (environment->boosted)
         environment_ask(environment, REQUEST_LIMIT_CPU);
     environment->boosted = false;
     if (environment->invocation) {
+        telemetry_end_init(environment);
         set_state(environment, ENVIRONMENT_BUSY);
         deliver_event(environment);
         return;
     }
     limit_stop(&environment->limit);
     environment_io_drain(environment);
-    environment_log_init_end(environment, init_ns, (struct platform_outcome){PLATFORM_SUCCESS, NULL});
+    environment_log_init_end(environment, init_ns, success);
+    telemetry_end_init(environment);
     if (environment->spec.origin != ENVIRONMENT_PROVISIONED)
         environment->init_ns = init_ns;
     become_idle(environment);
@@ -378,8 +385,10 @@ static void fail_invocation(struct environment *environment);
 static void fail_init(struct environment *environment)
 {
     environment_io_drain(environment);
+    telemetry_init_runtime_done(environment, failure_outcome(&environment->failure));
     extensions_log(environment);
     environment_log_init_end(environment, end_init(environment), failure_outcome(&environment->failure));
+    telemetry_end_init(environment);
     if (environment->invocation) {
         fail_invocation(environment);
         return;
@@ -469,6 +478,7 @@ static void answer_with(struct environment *environment, struct invocation_resul
     result.duration_ns = environment->begin_ns ? clock_monotonic_ns() - environment->begin_ns : 0;
     environment->produced_bytes = result.payload.length;
     environment->answered = true;
+    telemetry_answered(environment, result.payload.length);
     if (environment->invocation->wants_log_tail && !environment->ended) {
         environment->held = result;
         environment->holds_result = true;
@@ -498,7 +508,7 @@ static void finish_invocation(struct environment *environment)
 {
     limit_stop(&environment->limit);
     environment_io_drain(environment);
-    environment_log_end(environment, (struct platform_outcome){PLATFORM_SUCCESS, NULL});
+    environment_log_end(environment, success);
     environment->ended = true;
     give_held_result(environment);
     if (environment->state == ENVIRONMENT_BUSY)
@@ -535,6 +545,7 @@ static void end_failed_invocation(struct environment *environment)
     if (!environment->event_given)
         environment_log_start(environment);
     environment_log_failure(environment);
+    telemetry_runtime_done(environment, failure_outcome(&environment->failure));
     environment_log_end(environment, failure_outcome(&environment->failure));
     environment->ended = true;
     if (environment->answered) {
@@ -586,6 +597,7 @@ bool environment_take_next(struct environment *environment, struct http_request 
     switch (environment->state) {
     case ENVIRONMENT_INIT:
         environment->next = request;
+        telemetry_init_runtime_done(environment, success);
         if (extensions_end_registration(environment))
             finish_init(environment);
         return true;
@@ -596,9 +608,14 @@ bool environment_take_next(struct environment *environment, struct http_request 
         if (environment->event_given && !environment->answered)
             return false;
         environment->next = request;
-        if (!environment->event_given)
+        if (!environment->event_given) {
             deliver_event(environment);
-        else if (!extensions_are_running(environment))
+            return true;
+        }
+        if (environment->telemetry)
+            environment_io_drain(environment); /* its lines come before the end of it */
+        telemetry_runtime_done(environment, success);
+        if (!extensions_are_running(environment))
             finish_invocation(environment);
         return true;
     default:

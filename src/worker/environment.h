@@ -138,6 +138,7 @@ struct environment {
     bool torn_answer;            /* a body broke off and the settle limit runs */
     struct failure failure;
     struct environment_extensions *extensions; /* NULL: none */
+    struct telemetry *telemetry;               /* NULL: nobody has subscribed */
 
     /* the invocation */
     struct invocation *invocation;
@@ -274,6 +275,7 @@ void environment_io_drain(struct environment *environment);
 /* Reads everything that dead processes have left, so that it does not show in a later invocation. */
 void environment_io_drain_dead(struct environment *environment);
 void environment_io_on_room(void *context);
+void environment_io_on_line(struct span line, void *context);
 void environment_io_freeze(struct environment *environment);
 void environment_io_thaw(struct environment *environment);
 /* Largest memory use so far in MiB, read at most ten times a second; 0 where the host does not tell. */
@@ -282,6 +284,10 @@ unsigned environment_io_memory_used(struct environment *environment, int64_t now
 /* --- environment_log.c -------------------------------------------------------------------------------------------- */
 
 void environment_log_line(struct environment *environment, struct span line);
+/* Of the environment, for events; borrowed from it. */
+struct platform_source environment_source(const struct environment *environment);
+/* "init", or "invoke" for an Init within an invocation. */
+const char *environment_phase(const struct environment *environment);
 void environment_log_init_start(struct environment *environment);
 /* The runtime has asked for its first event, or Init has failed. */
 void environment_log_init_end(struct environment *environment, int64_t init_ns, struct platform_outcome outcome);

@@ -5,6 +5,7 @@
 #include "worker/extension_output.h"
 #include "worker/extensions_api.h"
 #include "worker/process_variables.h"
+#include "worker/telemetry.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -62,6 +63,7 @@ void extensions_forget(struct environment *environment)
     if (!environment->extensions)
         return;
     extension_output_drain(environment->extensions->output);
+    telemetry_forget(environment);
     extension_set_clear(&environment->extensions->set);
 }
 
@@ -141,8 +143,7 @@ static void find_external(const struct environment_spec *spec, struct names *fil
 
 static void on_line(struct span line, void *context)
 {
-    (void)line;
-    (void)context;
+    telemetry_line(context, TELEMETRY_EXTENSION, line);
 }
 
 static int prepare(struct environment *environment, const struct names *names)
@@ -263,9 +264,11 @@ void extensions_log(struct environment *environment)
 {
     struct extension_set *set = environment->extensions ? &environment->extensions->set : NULL;
 
-    for (size_t i = 0; set && i < set->count; i++)
+    for (size_t i = 0; set && i < set->count; i++) {
         environment_log_extension(environment, set->list[i].name, extension_state_name(set->list[i].state),
                                   set->list[i].events, set->list[i].error_type);
+        telemetry_extension(environment, &set->list[i]);
+    }
 }
 
 /* What it has posted tells more than how it ended. */
@@ -340,6 +343,7 @@ static void send_shutdown(struct environment_extensions *extensions, struct exte
 static bool close_extensions(struct environment_extensions *extensions)
 {
     extensions->closing = CLOSING_EXTENSIONS;
+    telemetry_flush(extensions->environment);
     limit_stop(&extensions->runtime_limit);
     for (size_t i = 0; i < extensions->set.count; i++)
         if (wants_shutdown(&extensions->set.list[i]))

@@ -57,7 +57,7 @@ bool extensions_end_registration(struct environment *environment);
 bool extensions_are_running(const struct environment *environment);
 /* INVOKE to those that want it. */
 void extensions_send_invoke(struct environment *environment, struct span trace_id);
-/* The lines of the log that tell how each fared in Init. */
+/* Tells the log and telemetry how each fared in Init. */
 void extensions_log(struct environment *environment);
 
 /* Begins the Shutdown phase; environment_on_closed follows. False when there is nothing to wait for. */

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "worker/environment_extensions.h"
 #include "worker/extension_output.h"
+#include "worker/telemetry.h"
 
 #include <stdio.h>
 
@@ -69,6 +70,11 @@ void environment_io_on_room(void *context)
     environment->output_paused = false;
     if (environment->extensions)
         extension_output_on_room(environment->extensions->output);
+}
+
+void environment_io_on_line(struct span line, void *context)
+{
+    telemetry_line(context, TELEMETRY_FUNCTION, line);
 }
 
 void environment_io_drain(struct environment *environment)
@@ -135,9 +141,12 @@ void environment_io_freeze(struct environment *environment)
 
 void environment_io_thaw(struct environment *environment)
 {
-    if (environment->frozen && environment->freeze_fd >= 0)
+    if (!environment->frozen)
+        return;
+    if (environment->freeze_fd >= 0)
         write_freeze(environment, "0");
     environment->frozen = false;
+    telemetry_on_thaw(environment);
 }
 
 unsigned environment_io_memory_used(struct environment *environment, int64_t now_ns)

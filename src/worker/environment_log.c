@@ -7,6 +7,7 @@
 #include "worker/environment.h"
 
 #include "worker/platform_event.h"
+#include "worker/telemetry.h"
 
 #include <stdio.h>
 
@@ -30,7 +31,7 @@ static void write_event(struct environment *environment, int64_t wall_ns, int r)
     event->length = 0;
 }
 
-static struct platform_source source_of(const struct environment *environment)
+struct platform_source environment_source(const struct environment *environment)
 {
     const struct environment_spec *spec = &environment->spec;
 
@@ -45,7 +46,7 @@ static struct platform_source source_of(const struct environment *environment)
     };
 }
 
-static const char *phase_of(const struct environment *environment)
+const char *environment_phase(const struct environment *environment)
 {
     return environment->invocation ? "invoke" : "init";
 }
@@ -53,7 +54,7 @@ static const char *phase_of(const struct environment *environment)
 void environment_log_init_start(struct environment *environment)
 {
     const struct environment_spec *spec = &environment->spec;
-    const struct platform_source source = source_of(environment);
+    const struct platform_source source = environment_source(environment);
     int64_t wall_ns = clock_wall_ns();
     char text[PLATFORM_LINE_BYTES];
 
@@ -61,8 +62,9 @@ void environment_log_init_start(struct environment *environment)
         function_log_line(environment->log, platform_line_init_start(text, spec->runtime, spec->runtime_version_arn),
                           wall_ns);
     else if (shows(environment, LOG_LINE_INFO))
-        write_event(environment, wall_ns,
-                    platform_event_init_start(&environment->worker->event, wall_ns, &source, phase_of(environment)));
+        write_event(
+            environment, wall_ns,
+            platform_event_init_start(&environment->worker->event, wall_ns, &source, environment_phase(environment)));
     if (environment->choice.warning[0])
         function_log_line(environment->log, span_from(environment->choice.warning), wall_ns);
 }
@@ -73,28 +75,30 @@ static void log_init_end_text(struct environment *environment, int64_t init_ns, 
     char text[PLATFORM_LINE_BYTES];
 
     if (outcome.status != PLATFORM_SUCCESS || environment->spec.origin == ENVIRONMENT_PROVISIONED)
-        environment_log_line(environment, platform_line_init_report(text, init_ns, phase_of(environment),
+        environment_log_line(environment, platform_line_init_report(text, init_ns, environment_phase(environment),
                                                                     outcome.status, outcome.error_type));
 }
 
 void environment_log_init_end(struct environment *environment, int64_t init_ns, struct platform_outcome outcome)
 {
     struct buffer *event = &environment->worker->event;
-    const struct platform_source source = source_of(environment);
+    const struct platform_source source = environment_source(environment);
     bool failed = outcome.status != PLATFORM_SUCCESS;
     bool provisioned = environment->spec.origin == ENVIRONMENT_PROVISIONED;
     int64_t wall_ns = clock_wall_ns();
 
+    telemetry_init_report(environment, init_ns, outcome);
     if (!environment->logging.json) {
         log_init_end_text(environment, init_ns, outcome);
         return;
     }
     if (shows(environment, failed ? LOG_LINE_WARN : LOG_LINE_DEBUG))
         write_event(environment, wall_ns,
-                    platform_event_init_runtime_done(event, wall_ns, &source, phase_of(environment), outcome));
+                    platform_event_init_runtime_done(event, wall_ns, &source, environment_phase(environment), outcome));
     if (shows(environment, failed ? LOG_LINE_WARN : provisioned ? LOG_LINE_INFO : LOG_LINE_DEBUG))
-        write_event(environment, wall_ns,
-                    platform_event_init_report(event, wall_ns, &source, phase_of(environment), outcome, init_ns));
+        write_event(
+            environment, wall_ns,
+            platform_event_init_report(event, wall_ns, &source, environment_phase(environment), outcome, init_ns));
 }
 
 static const char *extension_event_names(unsigned events)
@@ -125,11 +129,12 @@ void environment_log_start(struct environment *environment)
     char text[PLATFORM_LINE_BYTES];
     int64_t wall_ns = clock_wall_ns();
 
+    telemetry_start(environment);
     if (!environment->logging.json) {
         function_log_line(environment->log,
                           platform_line_start(text, invocation->request_id, environment->spec.version), wall_ns);
     } else if (shows(environment, LOG_LINE_INFO)) {
-        const struct platform_source source = source_of(environment);
+        const struct platform_source source = environment_source(environment);
 
         write_event(environment, wall_ns,
                     platform_event_start(&environment->worker->event, wall_ns, &source, invocation->request_id,
@@ -145,14 +150,16 @@ void environment_log_failure(struct environment *environment)
     char when[CLOCK_ISO_BYTES];
     int length;
 
-    if (environment->logging.json || failure->posted.length)
-        return; /* the events say it; the runtime has written what it had to say */
+    if (failure->posted.length)
+        return; /* the runtime has written what it had to say */
     if (failure->status == PLATFORM_TIMEOUT)
         length =
             snprintf(text, sizeof(text), "%s %s %s\n", clock_format_iso(clock_wall_ns(), when), id, failure->message);
     else
         length = snprintf(text, sizeof(text), "RequestId: %s Error: %s\n%s\n", id, failure->message, failure->type);
-    environment_log_line(environment, span_of(text, (size_t)length));
+    telemetry_fault(environment, span_of(text, (size_t)length - 1));
+    if (!environment->logging.json) /* else the events say it */
+        environment_log_line(environment, span_of(text, (size_t)length));
 }
 
 static void log_end_events(struct environment *environment, const struct platform_report *report, int64_t wall_ns)
@@ -185,6 +192,7 @@ void environment_log_end(struct environment *environment, struct platform_outcom
     };
 
     environment->init_ns = -1;
+    telemetry_report(environment, &report);
     if (environment->logging.json) {
         log_end_events(environment, &report, wall_ns);
     } else {

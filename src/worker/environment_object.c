@@ -6,6 +6,7 @@
 
 #include "worker/environment_extensions.h"
 #include "worker/process_variables.h"
+#include "worker/telemetry.h"
 
 #include <stdio.h>
 
@@ -90,6 +91,7 @@ static int open_log(struct environment *environment, const struct environment_sp
                                  environment, &environment->log);
     if (r < 0)
         return r;
+    function_log_observe(environment->log, environment_io_on_line);
     if (runtime_family_folder(runtime_family_of(spec->runtime)))
         function_log_set_framed(environment->log);
     if (environment->logging.json)
@@ -192,6 +194,7 @@ void environment_destroy(struct environment *environment)
     cleanup_close(&environment->api_fd);
     environment_io_stop(environment);
     extensions_destroy(environment);
+    telemetry_forget(environment);
     function_log_stream_close(environment->log);
     if (environment->holds_result)
         buffer_deinit(&environment->held.payload);

@@ -37,6 +37,7 @@ struct function_log_stream {
     struct log_frame frame;
     struct buffer *tail;
     void (*on_room)(void *context);
+    void (*on_line)(struct span line, void *context); /* NULL: nobody */
     void *context;
     bool waits_for_room;
     bool closed; /* freed once flushed */
@@ -439,6 +440,8 @@ static bool has_tail_of_events(const struct function_log_stream *stream)
 static void add_output_event(struct function_log_stream *stream, struct span message, enum log_line_level level,
                              int64_t time_ms)
 {
+    if (stream->on_line)
+        stream->on_line(message, stream->context);
     if (level < stream->level)
         return;
     if (has_tail_of_events(stream)) {
@@ -446,6 +449,11 @@ static void add_output_event(struct function_log_stream *stream, struct span mes
         add_to_tail(stream, message);
     }
     add_event(stream, message, time_ms);
+}
+
+void function_log_observe(struct function_log_stream *stream, void (*on_line)(struct span line, void *context))
+{
+    stream->on_line = on_line;
 }
 
 static bool is_in_frame(const struct function_log_stream *stream)
@@ -476,6 +484,7 @@ struct function_log_stream *function_log_stream_close(struct function_log_stream
     if (!stream)
         return NULL;
     log = stream->log;
+    stream->on_line = NULL;
     end_unfinished(stream);
     stream->tail = NULL;
     stream->closed = true;

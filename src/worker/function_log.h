@@ -39,6 +39,9 @@ uint64_t function_log_lost_bytes(const struct function_log *log);
 int function_log_stream_open(struct function_log *log, const char *group, const char *stream,
                              void (*on_room)(void *context), void *context,
                              struct function_log_stream **ret_stream) MUST_USE;
+/* From now on each event of the function's output is shown to `on_line` too, with the context of on_room; it may not
+ * write to the stream. */
+void function_log_observe(struct function_log_stream *stream, void (*on_line)(struct span line, void *context));
 /* What has gathered is still written. NULL is allowed. */
 struct function_log_stream *function_log_stream_close(struct function_log_stream *stream);
 

@@ -180,6 +180,28 @@ struct span platform_line_extension(char text[PLATFORM_LINE_BYTES], const char *
     return finish(&line);
 }
 
+struct span platform_line_subscription(char text[PLATFORM_LINE_BYTES], const char *api, const char *name,
+                                       unsigned types)
+{
+    static const char *const names[] = {"Platform", "Function", "Extension"};
+    struct line line = {text, 0};
+    const char *separator = "";
+
+    put_text(&line, api);
+    put(&line, SPAN("\tName: "));
+    put_text(&line, name);
+    put(&line, SPAN("\tState: Subscribed\tTypes: ["));
+    for (size_t i = 0; i < 3; i++) {
+        if (!(types >> i & 1))
+            continue;
+        put_text(&line, separator);
+        put_text(&line, names[i]);
+        separator = ", ";
+    }
+    put(&line, SPAN("]"));
+    return finish(&line);
+}
+
 uint64_t platform_billed_ms(int64_t duration_ns, int64_t init_ns)
 {
     int64_t billed_ns = MAX(duration_ns, 0) + MAX(init_ns, 0);

@@ -45,5 +45,10 @@ struct span platform_line_init_report(char text[PLATFORM_LINE_BYTES], int64_t in
 struct span platform_line_extension(char text[PLATFORM_LINE_BYTES], const char *name, const char *state,
                                     const char *events, const char *error_type);
 
+/* "TELEMETRY\tName: NAME\tState: Subscribed\tTypes: [Platform, Function, Extension]\n"; `api` is TELEMETRY or LOGS, the
+ * lowest three bits of `types` are those three. */
+struct span platform_line_subscription(char text[PLATFORM_LINE_BYTES], const char *api, const char *name,
+                                       unsigned types);
+
 /* Whole milliseconds, rounded up, of Init (if any) and duration together. */
 uint64_t platform_billed_ms(int64_t duration_ns, int64_t init_ns);

@@ -112,6 +112,17 @@ static void test_extension_lines_tell_state_and_cause(void **state)
                 "EXTENSION\tName: agent\tState: LaunchError\tEvents: []\tError Type: PermissionDenied\n");
 }
 
+static void test_subscription_lines_name_the_types(void **state)
+{
+    char text[PLATFORM_LINE_BYTES];
+
+    (void)state;
+    assert_line(platform_line_subscription(text, "TELEMETRY", "agent", 7),
+                "TELEMETRY\tName: agent\tState: Subscribed\tTypes: [Platform, Function, Extension]\n");
+    assert_line(platform_line_subscription(text, "LOGS", "agent", 2),
+                "LOGS\tName: agent\tState: Subscribed\tTypes: [Function]\n");
+}
+
 static void test_absurdly_long_names_are_cut_and_still_end_the_line(void **state)
 {
     char text[PLATFORM_LINE_BYTES];
@@ -137,6 +148,7 @@ int main(void)
         cmocka_unit_test(test_init_report),
         cmocka_unit_test(test_billed_time_rounds_up),
         cmocka_unit_test(test_extension_lines_tell_state_and_cause),
+        cmocka_unit_test(test_subscription_lines_name_the_types),
         cmocka_unit_test(test_absurdly_long_names_are_cut_and_still_end_the_line),
     };
 

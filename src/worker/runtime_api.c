@@ -13,6 +13,7 @@
 #include "worker/environment_extensions.h"
 #include "worker/extensions_api.h"
 #include "worker/streamed_answer.h"
+#include "worker/telemetry_api.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -167,7 +168,8 @@ static void on_request(struct http_request *request, void *context)
     bool is_get = span_equal(http_request_method(request), SPAN("GET"));
     bool is_post = span_equal(http_request_method(request), SPAN("POST"));
 
-    if (target.route == ROUTE_NONE && extensions_api_on_request(environment, request))
+    if (target.route == ROUTE_NONE &&
+        (extensions_api_on_request(environment, request) || telemetry_api_on_request(environment, request)))
         return;
     if (target.route == ROUTE_NONE)
         api_answer_not_found(request);

@@ -8,6 +8,7 @@
  */
 #include "worker/environment.h"
 #include "worker/environment_extensions.h"
+#include "worker/telemetry.h"
 
 #include <stdio.h>
 
@@ -157,13 +158,14 @@ static void on_reset(uint64_t id, void *context)
         environment_on_reset(environment);
 }
 
-/* Asked for by nobody yet. */
 static void on_socket(uint64_t id, uint32_t tag, int fd, void *context)
 {
-    (void)id;
-    (void)tag;
-    (void)context;
-    cleanup_close(&fd);
+    struct environment *environment = find(context, id);
+
+    if (environment)
+        telemetry_on_socket(environment, tag, fd);
+    else
+        cleanup_close(&fd);
 }
 
 static void on_gone(uint64_t id, void *context)
@@ -348,6 +350,14 @@ static void late_id(uint64_t id, void *context)
     (void)context;
 }
 
+static void late_socket(uint64_t id, uint32_t tag, int fd, void *context)
+{
+    (void)id;
+    (void)tag;
+    (void)context;
+    cleanup_close(&fd);
+}
+
 static void late_lost(void *context)
 {
     (void)context;
@@ -358,7 +368,7 @@ static const struct launcher_events late_events = {
     .on_create_failed = late_fault,
     .on_process_exit = late_exit,
     .on_reset = late_id,
-    .on_socket = on_socket,
+    .on_socket = late_socket,
     .on_gone = late_id,
     .on_lost = late_lost,
 };

@@ -8,6 +8,11 @@
  *   dies         exits 5 on INVOKE                          variables  prints its environment in Init
  *   exiterror    posts exit/error on INVOKE, exits 6
  *
+ *   telemetry    subscribes to platform and function events by HTTP and prints "got: BATCH"
+ *   logs         the same with the Logs API                  tcp        to all by TCP, prints "got: LINE" each
+ *   dead         subscribes where nobody listens             busy       the listener answers 500 at first
+ *   bad          subscribes badly and prints the refusals
+ *
  * It prints what it hears: "NAME: BODY". Static, so that it runs in an empty sandbox.
  */
 #include <arpa/inet.h>
@@ -67,10 +72,11 @@ static int dial(void)
 static char *ask(const char *method, const char *path, const char *headers, const char *body, int *status)
 {
     char request[1024];
-    int length = snprintf(request, sizeof(request),
-                          "%s /2020-01-01/extension/%s HTTP/1.1\r\nHost: api\r\n%s%sConnection: close\r\n"
-                          "Content-Length: %zu\r\n\r\n%s",
-                          method, path, id_header, headers, strlen(body), body);
+    int length =
+        snprintf(request, sizeof(request),
+                 "%s %s%s HTTP/1.1\r\nHost: api\r\n%s%sConnection: close\r\n"
+                 "Content-Length: %zu\r\n\r\n%s",
+                 method, path[0] == '/' ? "" : "/2020-01-01/extension/", path, id_header, headers, strlen(body), body);
     int fd = dial();
     size_t got = 0;
     ssize_t n;
@@ -115,6 +121,119 @@ static void enroll(const char *events)
     snprintf(id_header, sizeof(id_header), "Lambda-Extension-Identifier: %.36s\r\n", field + 31);
 }
 
+/* --- telemetry ---------------------------------------------------------------------------------------------------- */
+
+static char heard[1 << 20];
+
+static void tell(const char *text, size_t length)
+{
+    static char line[sizeof(heard) + 16];
+    int n = snprintf(line, sizeof(line), "got: %.*s\n", (int)length, text);
+
+    if (write(1, line, (size_t)n) < 0)
+        exit(97);
+}
+
+static void hear_http(int fd, bool refuse)
+{
+    static const char yes[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", no[] = "HTTP/1.1 500 No\r\n\r\n";
+    size_t got = 0, length = 0;
+    char *body = NULL;
+    ssize_t n;
+
+    while (!body || got < (size_t)(body - heard) + length) {
+        n = read(fd, heard + got, sizeof(heard) - 1 - got);
+        if (n <= 0)
+            return;
+        got += (size_t)n;
+        heard[got] = '\0';
+        body = strstr(heard, "\r\n\r\n");
+        if (!body)
+            continue;
+        length = strtoul(strcasestr(heard, "content-length:") + 15, NULL, 10);
+        body += 4;
+    }
+    if (!refuse)
+        tell(body, length);
+    if (write(fd, refuse ? no : yes, strlen(refuse ? no : yes)) < 0)
+        return;
+}
+
+/* What tells of our own telling is not told again. */
+static void hear_tcp(int fd)
+{
+    size_t got = 0;
+    ssize_t n;
+
+    while ((n = read(fd, heard + got, sizeof(heard) - 1 - got)) > 0) {
+        char *newline;
+
+        got += (size_t)n;
+        while ((newline = memchr(heard, '\n', got))) {
+            size_t length = (size_t)(newline - heard);
+
+            if (!memmem(heard, length, "got: ", 5))
+                tell(heard, length);
+            got -= length + 1;
+            memmove(heard, newline + 1, got);
+        }
+    }
+}
+
+static void listen_for_ever(int server, bool tcp)
+{
+    for (int i = 0;; i++) {
+        int fd = accept(server, NULL, NULL);
+
+        if (tcp)
+            hear_tcp(fd);
+        else
+            hear_http(fd, is("busy") && i < 2);
+        close(fd);
+    }
+}
+
+static unsigned listen_somewhere(bool tcp)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof(address);
+    int server = socket(AF_INET, SOCK_STREAM, 0);
+
+    if (bind(server, (struct sockaddr *)&address, sizeof(address)) < 0 || (!is("dead") && listen(server, 8) < 0) ||
+        getsockname(server, (struct sockaddr *)&address, &length) < 0)
+        exit(88);
+    if (!is("dead") && fork() == 0)
+        listen_for_ever(server, tcp);
+    return ntohs(address.sin_port);
+}
+
+static void subscribe(void)
+{
+    bool tcp = is("tcp"), logs = is("logs");
+    unsigned port = listen_somewhere(tcp);
+    char body[512];
+    int status;
+
+    snprintf(body, sizeof(body),
+             "{\"schemaVersion\":\"%s\",\"types\":[\"platform\",\"function\"%s],\"buffering\":{\"timeoutMs\":25},"
+             "\"destination\":{\"protocol\":\"%s\",\"%s\":%s%u%s}}",
+             logs ? "2020-08-15" : "2022-12-13", tcp ? ",\"extension\"" : "", tcp ? "TCP" : "HTTP",
+             tcp ? "port" : "URI", tcp ? "" : "\"http://sandbox.localdomain:", port, tcp ? "" : "/events\"");
+    say(ask("PUT", logs ? "/2020-08-15/logs" : "/2022-07-01/telemetry", "", body, &status));
+    if (status != 200)
+        exit(89);
+}
+
+static void subscribe_badly(void)
+{
+    int status;
+
+    say(ask("PUT", "/2022-07-01/telemetry", "", "{}", &status));
+    say(ask("POST", "/2022-07-01/telemetry", "", "{}", &status));
+    id_header[0] = '\0';
+    say(ask("PUT", "/2020-08-15/logs", "", "{}", &status));
+}
+
 static void post_error(const char *path, int exit_status)
 {
     int status;
@@ -127,6 +246,8 @@ static void on_event(const char *event)
 {
     say(event);
     if (strstr(event, "\"SHUTDOWN\"")) {
+        if (is("telemetry") || is("logs") || is("tcp"))
+            nap(200); /* for the last batch */
         while (is("stubborn"))
             pause();
         exit(0);
@@ -155,6 +276,15 @@ int main(int argc, char **argv)
     enroll(is("silent") ? "" : is("invoke") ? "\"INVOKE\"" : "\"INVOKE\",\"SHUTDOWN\"");
     if (is("leave"))
         exit(0);
+    if (is("telemetry") || is("logs") || is("tcp"))
+        subscribe();
+    if (is("bad")) {
+        char id[sizeof(id_header)];
+
+        memcpy(id, id_header, sizeof(id));
+        subscribe_badly();
+        memcpy(id_header, id, sizeof(id));
+    }
     if (is("initerror"))
         post_error("init/error", 1);
     for (;;) {
