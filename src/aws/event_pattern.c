@@ -31,9 +31,12 @@ static const json_t *only_member(const json_t *object, const char **ret_name)
 static bool is_affix(const json_t *argument)
 {
     const char *name;
-    const json_t *inner = only_member(argument, &name);
+    const json_t *inner;
 
-    return json_is_string(argument) || (inner && !strcmp(name, "equals-ignore-case") && json_is_string(inner));
+    if (is_string(argument))
+        return true;
+    inner = only_member(argument, &name);
+    return inner && !strcmp(name, "equals-ignore-case") && is_string(inner);
 }
 
 static bool all_are(const json_t *list, bool (*is)(const json_t *value))
