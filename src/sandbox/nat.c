@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 
 /* 198.18.0.0/15 is set aside for benchmarks of networks (RFC 2544) and so neither in the world nor in anybody's own. */
@@ -271,6 +272,20 @@ static int set_up_interface(const struct nat *nat, const struct netlink *host)
     return r < 0 ? r : netlink_set_up(host, index);
 }
 
+/*
+ * One instance must not switch forwarding off because it is the last, while another, which is about to be there, sees
+ * it on and leaves it at that. Held until the descriptor is closed; without the lock, which is only lost where the file
+ * cannot be opened, either goes on.
+ */
+static int lock_forward(void)
+{
+    int fd = open("/proc/sys/net/ipv4/ip_forward", O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0)
+        (void)!flock(fd, LOCK_EX);
+    return fd;
+}
+
 static int switch_forward(const struct nat *nat)
 {
     return nat->switched_forward ? write_setting("/proc/sys/net/ipv4/ip_forward", "1") : 0;
@@ -296,6 +311,7 @@ static int connect_host(struct nat *nat, const struct nat_config *config, const 
                         struct fault *fault)
 {
     CLEANUP(buffer_deinit) struct buffer rules = BUFFER_INIT;
+    CLEANUP(cleanup_close) int lock = -1;
     uint32_t resolver = 0;
     int r = set_up_interface(nat, host);
 
@@ -305,6 +321,7 @@ static int connect_host(struct nat *nat, const struct nat_config *config, const 
     r = write_resolv_conf(nat, &resolver);
     if (r < 0)
         return fault_set(fault, -r, "cannot read /etc/resolv.conf: %s", strerror(-r));
+    lock = lock_forward();
     r = is_off("/proc/sys/net/ipv4/ip_forward", &nat->switched_forward);
     if (r == 0)
         r = print_rules(&rules, nat, config, resolver);
@@ -352,24 +369,42 @@ int nat_init(struct nat *nat, const struct nat_config *config, struct fault *fau
 /* ---- the end ---- */
 
 /* Another instance may rely on what this one switched on. The caller is in the host's namespace. */
-static bool is_last(const struct nat *nat)
+static bool is_last(void)
 {
     struct if_nameindex *interfaces = if_nameindex();
     bool last = interfaces != NULL;
 
     for (size_t i = 0; interfaces && interfaces[i].if_name; i++)
-        if (strncmp(interfaces[i].if_name, "kiln-", 5) == 0 && strcmp(interfaces[i].if_name, nat->name) != 0)
+        if (strncmp(interfaces[i].if_name, "kiln-", 5) == 0)
             last = false;
     if (interfaces)
         if_freenameindex(interfaces);
     return last;
 }
 
+/* It would go by itself, but later. */
+static void remove_interface(const struct nat *nat)
+{
+    CLEANUP(netlink_close) struct netlink host = {NULL};
+
+    if (nat->name[0] && netlink_open(&host) == 0)
+        (void)!netlink_remove_link(&host, nat->name);
+}
+
+static void leave_host(const struct nat *nat)
+{
+    CLEANUP(cleanup_close) int lock = -1;
+
+    lock = lock_forward();
+    remove_interface(nat);
+    if (nat->switched_forward && is_last())
+        (void)!write_setting("/proc/sys/net/ipv4/ip_forward", "0");
+}
+
 void nat_deinit(struct nat *nat)
 {
-    if (nat->host_namespace >= 0 && setns(nat->host_namespace, CLONE_NEWNET) == 0 && nat->switched_forward &&
-        is_last(nat))
-        (void)!write_setting("/proc/sys/net/ipv4/ip_forward", "0");
+    if (nat->host_namespace >= 0 && setns(nat->host_namespace, CLONE_NEWNET) == 0)
+        leave_host(nat);
     if (nat->table)
         nft_ctx_free(TAKE_PTR(nat->table));
     netlink_close(&nat->router);

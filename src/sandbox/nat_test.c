@@ -420,6 +420,7 @@ static void test_nothing_is_left_at_the_end(void **state)
     network_slot_deinit(&fixture->slots[0]);
     network_slot_deinit(&fixture->slots[1]);
     nat_deinit(&fixture->network.nat);
+    assert_false(has_interface()); /* at once */
     assert_nothing_is_left();
     assert_false(forwards());
 }

@@ -26,7 +26,7 @@ void netlink_close(struct netlink *netlink)
         mnl_socket_close(TAKE_PTR(netlink->socket));
 }
 
-/* A request without its attributes, in `buffer`; `payload` bytes for the family's own header follow the common one. */
+/* The common header of a request in `buffer`; the family's own and attributes follow. */
 static struct nlmsghdr *begin(char buffer[BUFFER_BYTES], uint16_t type, uint16_t flags)
 {
     struct nlmsghdr *message = mnl_nlmsg_put_header(buffer);
@@ -87,6 +87,15 @@ int netlink_add_veth(const struct netlink *netlink, const struct netlink_veth *v
     mnl_attr_nest_end(message, peer);
     mnl_attr_nest_end(message, data);
     mnl_attr_nest_end(message, info);
+    return command(netlink, message);
+}
+
+int netlink_remove_link(const struct netlink *netlink, const char *name)
+{
+    char buffer[BUFFER_BYTES];
+    struct nlmsghdr *message = begin(buffer, RTM_DELLINK, 0);
+
+    put_link(message, name, 0);
     return command(netlink, message);
 }
 

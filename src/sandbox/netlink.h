@@ -30,6 +30,8 @@ int netlink_open(struct netlink *netlink) MUST_USE;
 void netlink_close(struct netlink *netlink);
 
 int netlink_add_veth(const struct netlink *netlink, const struct netlink_veth *veth) MUST_USE;
+/* With the other end of its pair. */
+int netlink_remove_link(const struct netlink *netlink, const char *name) MUST_USE;
 int netlink_set_up(const struct netlink *netlink, int index) MUST_USE;
 /* Addresses are in the host's byte order. */
 int netlink_add_address(const struct netlink *netlink, int index, uint32_t address, unsigned prefix) MUST_USE;

@@ -132,7 +132,7 @@ test('daemon and launcher killed together: the next start clears away what was l
   rmSync(dataDir, { recursive: true })
 })
 
-test('every acknowledged function, version, alias and reservation survives kill -9', async () => {
+test('every acknowledged function, version, alias and reservation survives kill -9', async (t) => {
   const dataDir = temporaryDirectory()
   const acknowledged = { functions: new Set(), versions: new Map(), aliases: new Set(), reserved: new Set(), deleted: new Set() }
   for (let round = 0; round < 4; round++) {
@@ -170,6 +170,7 @@ test('every acknowledged function, version, alias and reservation survives kill 
     await Promise.all(lanes)
   }
   const kiln = await startKiln({ dataDir })
+  t.after(() => kiln.child.kill('SIGKILL'))
   const send = (command) => kiln.lambda.send(command)
   assert.ok(acknowledged.functions.size > 8, `only ${acknowledged.functions.size} functions were made`)
   for (const name of acknowledged.functions) {

@@ -441,7 +441,8 @@ with socket.socket(socket.AF_UNIX) as connection:
         const name = `timeout-${kind}`
         await createProgram(kiln.lambda, name, 'intruder', { Timeout: 2 })
         const { word, answer } = await leaves(name, kind, { hang: 1 })
-        await waitUntil(() => processesNamed(word).length > 0, { what: 'the process being there' })
+        // No process of a chain lives long enough for a busy machine to see it.
+        if (kind === 'daemon') await waitUntil(() => processesNamed(word).length > 0, { what: 'the process being there' })
         assert.equal((await answer).payload.errorType, 'Sandbox.Timedout')
         await isGone(word)
         assert.equal((await invoke(kiln.lambda, name)).functionError, undefined)
