@@ -400,6 +400,74 @@ static void test_log_levels_belong_to_the_json_format(void **state)
     json_decref(answer);
 }
 
+static int allocations_left;
+
+static void *failing_malloc(size_t size)
+{
+    return allocations_left-- > 0 ? malloc(size) : NULL;
+}
+
+#define SURROUNDINGS                                                                                                   \
+    "{\"Timeout\":9,\"VpcConfig\":{\"SubnetIds\":[\"subnet-1\"],\"SecurityGroupIds\":[\"sg-1\"]},"                     \
+    "\"LoggingConfig\":{\"LogFormat\":\"JSON\"},\"TracingConfig\":{\"Mode\":\"Active\"},\"KMSKeyArn\":\"arn:aws:kms:"  \
+    "x\","                                                                                                             \
+    "\"DeadLetterConfig\":{\"TargetArn\":\"arn:aws:sqs:us-east-1:1:q\"},\"Environment\":{\"Variables\":{\"AB\":\"1\"}" \
+    "}}"
+
+/* How many of the members that SURROUNDINGS sets the function has. */
+static size_t count_set(struct api_world *world)
+{
+    static const char *const members[] = {"VpcConfig", "KMSKeyArn", "DeadLetterConfig", "Environment"};
+    json_t *answer = lambda_accepted(world, "GET", FUNCTIONS "/f/configuration", NULL, 200);
+    size_t count = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(members); i++)
+        count += json_object_get(answer, members[i]) != NULL;
+    count += json_integer_value(json_object_get(answer, "Timeout")) == 9;
+    count += !strcmp(level_of(answer, "LogFormat"), "JSON") && level_of(answer, "SystemLogLevel");
+    count += !strcmp(lambda_text(json_object_get(answer, "TracingConfig"), "Mode"), "Active");
+    json_decref(answer);
+    return count;
+}
+
+static int update_with(int allowed, struct api_world *world)
+{
+    struct api_answer answer;
+    int status;
+
+    allocations_left = allowed;
+    json_set_alloc_funcs(failing_malloc, free);
+    answer = api_exchange(world, "PUT", FUNCTIONS "/f/configuration", SURROUNDINGS);
+    json_set_alloc_funcs(malloc, free);
+    status = answer.status;
+    api_answer_deinit(&answer);
+    return status;
+}
+
+/*
+ * The JSON library has one allocation more each time. An update may be made though its answer could not be written; a
+ * body that cannot be parsed for want of memory may pass for a broken one.
+ */
+static void test_update_without_memory_is_done_whole_or_not_at_all(void **state)
+{
+    struct api_world *world = *state;
+    int status = 0;
+
+    lambda_create(world, "f");
+    for (int allowed = 0; status != 200; allowed++) {
+        size_t set;
+        status = update_with(allowed, world);
+        set = count_set(world);
+        assert_true(status == 200 || status == 500 || status == 400);
+        assert_true(set == 7 || (set == 0 && status != 200));
+        assert_true(allowed < 2000);
+        if (set == 7 && status != 200) { /* once more */
+            lambda_done(world, "DELETE", FUNCTIONS "/f", NULL, 204);
+            lambda_create(world, "f");
+        }
+    }
+}
+
 static void test_unsupported_operation_is_named(void **state)
 {
     lambda_refused(*state, "GET", "/2025-11-30/capacity-providers", NULL, 501, "NotImplementedException",
@@ -439,6 +507,7 @@ int main(void)
         TEST(test_snap_start_needs_a_runtime_with_snapshots),
         TEST(test_snap_start_and_runtime_are_checked_together),
         TEST(test_log_levels_belong_to_the_json_format),
+        TEST(test_update_without_memory_is_done_whole_or_not_at_all),
         TEST(test_unsupported_operation_is_named),
         TEST(test_unknown_path_is_an_unknown_operation),
     };
