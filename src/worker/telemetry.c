@@ -7,9 +7,10 @@
 #include "worker/telemetry_subscriber.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 
-enum { BACKLOG_BYTES = 256 * 1024, BOTH_APIS = TELEMETRY_API | LOGS_API };
+enum { BACKLOG_BYTES = 256 * 1024, ALL_APIS = TELEMETRY_APIS | LOGS_API };
 
 struct subscription {
     char id[UUID_BYTES]; /* of the extension */
@@ -212,7 +213,7 @@ void telemetry_init_runtime_done(struct environment *environment, struct platfor
     if (environment->telemetry->runtime_done)
         return;
     environment->telemetry->runtime_done = true;
-    emit_built(environment->telemetry, TELEMETRY_API,
+    emit_built(environment->telemetry, TELEMETRY_APIS,
                platform_event_init_runtime_done(&environment->worker->event, clock_wall_ns(), &source,
                                                 environment_phase(environment), outcome));
 }
@@ -222,7 +223,7 @@ void telemetry_init_report(struct environment *environment, int64_t init_ns, str
     const struct platform_source source = environment_source(environment);
 
     if (environment->telemetry)
-        emit_built(environment->telemetry, TELEMETRY_API,
+        emit_built(environment->telemetry, TELEMETRY_APIS,
                    platform_event_init_report(&environment->worker->event, clock_wall_ns(), &source,
                                               environment_phase(environment), outcome, init_ns));
 }
@@ -244,7 +245,7 @@ static void put_list(struct record *record, const char *before, const char *cons
 void telemetry_extension(struct environment *environment, const struct extension *extension)
 {
     if (environment->telemetry)
-        emit_built(environment->telemetry, BOTH_APIS,
+        emit_built(environment->telemetry, ALL_APIS,
                    platform_event_extension(&environment->worker->event, clock_wall_ns(), extension->name,
                                             extension_state_name(extension->state), extension->events,
                                             extension->error_type));
@@ -276,7 +277,7 @@ static void replay(struct telemetry *telemetry, struct subscription *subscriptio
     struct span rest = buffer_span(&telemetry->backlog);
     struct kept kept;
 
-    if (wants(subscription, TELEMETRY_PLATFORM, TELEMETRY_API) && make_init_start(telemetry->environment, &event) == 0)
+    if (wants(subscription, TELEMETRY_PLATFORM, TELEMETRY_APIS) && make_init_start(telemetry->environment, &event) == 0)
         telemetry_subscriber_add(subscription->subscriber, buffer_span(&event));
     while (rest.length) {
         memcpy(&kept, rest.data, sizeof(kept));
@@ -315,7 +316,7 @@ static void announce(struct telemetry *telemetry, const struct extension *extens
     if (record.failed)
         return;
     log_subscription(telemetry->environment, extension, settings, type, &record.buffer);
-    send_record(telemetry, settings->api, type, &record);
+    send_record(telemetry, settings->api == LOGS_API ? LOGS_API : TELEMETRY_APIS, type, &record);
 }
 
 static struct subscription *find(struct telemetry *telemetry, const struct extension *extension)
@@ -336,7 +337,8 @@ int telemetry_subscribe(struct environment *environment, struct extension *exten
     if (ensure(environment) < 0)
         return -ENOMEM;
     subscription = find(environment->telemetry, extension);
-    if (subscription && telemetry_subscriber_settings(subscription->subscriber)->api != settings->api)
+    if (subscription &&
+        (telemetry_subscriber_settings(subscription->subscriber)->api == LOGS_API) != (settings->api == LOGS_API))
         return 1;
     network.context = environment->telemetry;
     subscriber = telemetry_subscriber_new(settings, &network);
@@ -384,16 +386,43 @@ void telemetry_on_thaw(struct environment *environment)
 
 /* --- lines -------------------------------------------------------------------------------------------------------- */
 
+static bool is_json_object(struct span text)
+{
+    json_t *value;
+    bool is_object;
+
+    if (!text.length || text.data[0] != '{')
+        return false;
+    value = json_loadb(text.data, text.length, 0, NULL);
+    is_object = json_is_object(value);
+    json_decref(value);
+    return is_object;
+}
+
+/* A line of a log in the JSON format is a record as it is; whatever else is a string. */
+static void emit_line(struct telemetry *telemetry, enum telemetry_type type, struct span line)
+{
+    const char *name = type == TELEMETRY_FUNCTION ? "function" : "extension";
+    CLEANUP(buffer_deinit) struct buffer record = BUFFER_INIT;
+    unsigned apis = ALL_APIS;
+
+    if (type == TELEMETRY_FUNCTION && telemetry->environment->logging.json && is_json_object(line)) {
+        if (buffer_append_span(&record, line) == 0)
+            emit(telemetry, type, TELEMETRY_API, name, &record);
+        apis &= ~(unsigned)TELEMETRY_API;
+        record.length = 0;
+    }
+    if (json_encode_string(line, &record) == 0)
+        emit(telemetry, type, apis, name, &record);
+}
+
 void telemetry_line(struct environment *environment, enum telemetry_type type, struct span line)
 {
-    CLEANUP(buffer_deinit) struct buffer record = BUFFER_INIT;
-
     if (!environment->telemetry && (environment->state != ENVIRONMENT_INIT || ensure(environment) < 0))
         return;
     if (span_ends_with(line, SPAN("\n")))
         line.length--;
-    if (json_encode_string(line, &record) == 0)
-        emit(environment->telemetry, type, BOTH_APIS, type == TELEMETRY_FUNCTION ? "function" : "extension", &record);
+    emit_line(environment->telemetry, type, line);
 }
 
 /* --- invocations -------------------------------------------------------------------------------------------------- */
@@ -411,7 +440,7 @@ void telemetry_start(struct environment *environment)
     telemetry->event_ns = clock_monotonic_ns();
     telemetry->answer_ns = 0;
     telemetry->produced_bytes = 0;
-    emit_built(telemetry, BOTH_APIS,
+    emit_built(telemetry, ALL_APIS,
                platform_event_start(&environment->worker->event, clock_wall_ns(), &source, invocation->request_id,
                                     invocation->invoked_arn));
 }
@@ -462,7 +491,7 @@ void telemetry_runtime_done(struct environment *environment, struct platform_out
     put_status(&record, outcome);
     put_runtime_done(&record, telemetry);
     put(&record, "}");
-    send_record(telemetry, TELEMETRY_API, "platform.runtimeDone", &record);
+    send_record(telemetry, TELEMETRY_APIS, "platform.runtimeDone", &record);
     put(&logs, "{\"requestId\":\"%s\",\"status\":\"%s\"}", environment->invocation->request_id,
         outcome.status == PLATFORM_ERROR ? "failure" : status_name(outcome));
     send_record(telemetry, LOGS_API, "platform.runtimeDone", &logs);
@@ -504,5 +533,5 @@ void telemetry_report(struct environment *environment, const struct platform_rep
     put(&end, "{\"requestId\":\"%s\"}", report->request_id);
     send_record(telemetry, LOGS_API, "platform.end", &end);
     send_logs_report(telemetry, report);
-    emit_built(telemetry, TELEMETRY_API, platform_event_report(&environment->worker->event, clock_wall_ns(), report));
+    emit_built(telemetry, TELEMETRY_APIS, platform_event_report(&environment->worker->event, clock_wall_ns(), report));
 }

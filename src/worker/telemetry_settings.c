@@ -26,20 +26,23 @@ static void PRINTF_LIKE(2, 3) add(struct faults *faults, const char *format, ...
     faults->length = MIN(faults->length + (size_t)n, (size_t)TELEMETRY_FAULT_BYTES - 1);
 }
 
-static void parse_schema(enum telemetry_api api, const json_t *body, struct faults *faults)
+static void parse_schema(const json_t *body, struct telemetry_settings *settings, struct faults *faults)
 {
     static const char *const telemetry[] = {"2022-07-01", "2022-12-13", "2025-01-29", NULL};
     static const char *const logs[] = {"2020-08-15", "2021-03-18", NULL};
     const json_t *value = json_object_get(body, "schemaVersion");
     const char *version = json_string_value(value);
+    bool is_logs = settings->api == LOGS_API;
 
-    if (!value && api == LOGS_API)
+    if (!value && is_logs)
         return; /* as old as the API */
     if (!version) {
         add(faults, "schemaVersion should be a string");
         return;
     }
-    for (const char *const *known = api == LOGS_API ? logs : telemetry; *known; known++)
+    if (!is_logs && strcmp(version, "2022-07-01") == 0)
+        settings->api = TELEMETRY_API_OF_STRINGS;
+    for (const char *const *known = is_logs ? logs : telemetry; *known; known++)
         if (strcmp(*known, version) == 0)
             return;
     add(faults, "schemaVersion %.32s is not supported", version);
@@ -186,7 +189,7 @@ int telemetry_settings_parse(enum telemetry_api api, struct span body, struct te
     fault[0] = '\0';
     *settings = (struct telemetry_settings){.api = api};
     if (json_is_object(document)) {
-        parse_schema(api, document, &faults);
+        parse_schema(document, settings, &faults);
         parse_destination(document, settings, &faults);
         parse_types(document, settings, &faults);
         parse_buffering(document, settings, &faults);

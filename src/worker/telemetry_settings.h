@@ -7,7 +7,10 @@
 
 #include "base/span.h"
 
-enum telemetry_api { TELEMETRY_API = 1, LOGS_API = 2 }; /* bits, for events that are of one alone */
+/* Bits, for events that are of one alone. Before schema 2022-12-13 lines of JSON logs were strings too. */
+enum telemetry_api { TELEMETRY_API = 1, LOGS_API = 2, TELEMETRY_API_OF_STRINGS = 4 };
+
+#define TELEMETRY_APIS (TELEMETRY_API | TELEMETRY_API_OF_STRINGS)
 
 enum telemetry_type { TELEMETRY_PLATFORM = 1, TELEMETRY_FUNCTION = 2, TELEMETRY_EXTENSION = 4 };
 
@@ -28,6 +31,7 @@ struct telemetry_settings {
 
 enum { TELEMETRY_FAULT_BYTES = 1024 };
 
-/* What is wrong with it, all of it, joined by "; ", and the settings are then not to be used. 0, or 1 with `fault`. */
+/* `api` is TELEMETRY_API or LOGS_API. What is wrong with it, all of it, joined by "; ", and the settings are then not
+ * to be used. 0, or 1 with `fault`. */
 int telemetry_settings_parse(enum telemetry_api api, struct span body, struct telemetry_settings *settings,
                              char fault[TELEMETRY_FAULT_BYTES]) MUST_USE;

@@ -37,6 +37,7 @@ static void test_documented_request_is_understood(void **state)
                              "\"destination\":{\"protocol\":\"HTTP\",\"URI\":\"http://sandbox:4243/telemetry?x=1\"}}");
 
     (void)state;
+    assert_int_equal(settings.api, TELEMETRY_API);
     assert_int_equal(settings.types, TELEMETRY_PLATFORM | TELEMETRY_FUNCTION | TELEMETRY_EXTENSION);
     assert_int_equal(settings.protocol, TELEMETRY_HTTP);
     assert_int_equal(settings.port, 4243);
@@ -53,6 +54,7 @@ static void test_defaults(void **state)
         parse(TELEMETRY_API, "{\"schemaVersion\":\"2022-07-01\",\"types\":[\"platform\"]," HTTP_8080 "}");
 
     (void)state;
+    assert_int_equal(settings.api, TELEMETRY_API_OF_STRINGS);
     assert_int_equal(settings.types, TELEMETRY_PLATFORM);
     assert_string_equal(settings.path, "/");
     assert_int_equal(settings.max_items, 10000);

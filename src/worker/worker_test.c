@@ -335,6 +335,7 @@ struct options {
     const char *handler;
     const char *task_dir;
     enum environment_origin origin;
+    const char *log_format;
 };
 
 static void start(struct fixture *fixture, struct subject *subject, struct options options)
@@ -357,6 +358,7 @@ static void start(struct fixture *fixture, struct subject *subject, struct optio
         .variable_count = ARRAY_SIZE(variables),
         .log_group = "/aws/lambda/shop",
         .origin = options.origin,
+        .log_format = options.log_format,
     };
 
     *subject = (struct subject){.invoke_when_ready = subject->invoke_when_ready,
@@ -2178,6 +2180,48 @@ static void test_refused_batches_are_sent_again(void **state)
     assert_follows_id(&at, "platform.report", "", ids[0]);
 }
 
+static void test_batches_given_up_are_told(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    CLEANUP(buffer_deinit) struct buffer log = BUFFER_INIT;
+    const char *at;
+
+    ADD_EXTENSIONS(fixture, "deaf-telemetry");
+    start_ready(fixture, &subject, (struct options){0});
+    expect_echo(fixture, &subject, "sleep 1200", "slept"); /* five attempts take 750 ms */
+    expect_echo(fixture, &subject, "print hello", "printed");
+    retire(fixture, &subject);
+    log = read_log(fixture);
+    assert_not_in(&log, "platform.initStart");
+    at = log.data;
+    assert_follows(&at,
+                   "\"type\":\"platform.logsDropped\",\"record\":{\"reason\":\"Consumer seems to have fallen behind");
+    assert_follows(&at, "\"droppedRecords\":");
+    assert_true(atoi(at) >= 1);
+    assert_follows(&at, "\"droppedBytes\":");
+    assert_true(atoi(at) >= 100);
+    assert_follows(&at, "\"type\":\"function\",\"record\":\"hello\"}");
+}
+
+static void test_lines_of_json_logs_are_records(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    CLEANUP(buffer_deinit) struct buffer log = BUFFER_INIT;
+
+    ADD_EXTENSIONS(fixture, "old-tcp", "tcp");
+    start_ready(fixture, &subject, (struct options){.log_format = "JSON"});
+    expect_echo(fixture, &subject, "json", "printed");
+    expect_echo(fixture, &subject, "print {no json", "printed");
+    retire(fixture, &subject);
+    log = read_log(fixture);
+    assert_in(&log, "\"type\":\"function\",\"record\":{\"level\":\"ERROR\"}}\n");
+    assert_in(&log, "\"type\":\"function\",\"record\":\"{\\\"level\\\":\\\"ERROR\\\"}\"}\n");
+    assert_in(&log, "\"type\":\"function\",\"record\":\"{no json\"}\n");
+    assert_in(&log, "\"type\":\"platform.telemetrySubscription\",\"record\":{\"name\":\"tcp\"");
+}
+
 static void test_wrong_subscriptions_are_refused(void **state)
 {
     struct fixture *fixture = *state;
@@ -2307,6 +2351,8 @@ int main(void)
         CASE(test_logs_api_has_its_own_events),
         CASE(test_telemetry_by_tcp_is_one_json_a_line),
         CASE(test_refused_batches_are_sent_again),
+        CASE(test_batches_given_up_are_told),
+        CASE(test_lines_of_json_logs_are_records),
         CASE(test_wrong_subscriptions_are_refused),
         CASE(test_dead_subscriber_does_not_disturb),
         CASE(test_environment_without_subscription_keeps_nothing),

@@ -359,6 +359,12 @@ static void handle(const struct event *event)
         if (write(STDOUT_FILENO, text, strlen(text)) < 0)
             exit(96);
         respond(event, "printed");
+    } else if (!strcmp(command, "json")) {
+        static const char line[] = "{\"level\":\"ERROR\"}\n";
+
+        if (write(STDOUT_FILENO, line, sizeof(line) - 1) < 0)
+            exit(96);
+        respond(event, "printed");
     } else if (!strcmp(command, "flood")) {
         print_bytes(strtoul(argument, NULL, 10));
         respond(event, "flooded");

@@ -10,7 +10,8 @@
  *
  *   telemetry    subscribes to platform and function events by HTTP and prints "got: BATCH"
  *   logs         the same with the Logs API                  tcp        to all by TCP, prints "got: LINE" each
- *   dead         subscribes where nobody listens             busy       the listener answers 500 at first
+ *   dead         subscribes where nobody listens            busy       the listener answers 500 at first, twice
+ *   deaf         the same, until a batch is given up        old        subscribes with schema 2022-07-01
  *   bad          subscribes badly and prints the refusals
  *
  * It prints what it hears: "NAME: BODY". Static, so that it runs in an empty sandbox.
@@ -188,7 +189,7 @@ static void listen_for_ever(int server, bool tcp)
         if (tcp)
             hear_tcp(fd);
         else
-            hear_http(fd, is("busy") && i < 2);
+            hear_http(fd, i < (is("deaf") ? 5 : is("busy") ? 2 : 0));
         close(fd);
     }
 }
@@ -217,8 +218,11 @@ static void subscribe(void)
     snprintf(body, sizeof(body),
              "{\"schemaVersion\":\"%s\",\"types\":[\"platform\",\"function\"%s],\"buffering\":{\"timeoutMs\":25},"
              "\"destination\":{\"protocol\":\"%s\",\"%s\":%s%u%s}}",
-             logs ? "2020-08-15" : "2022-12-13", tcp ? ",\"extension\"" : "", tcp ? "TCP" : "HTTP",
-             tcp ? "port" : "URI", tcp ? "" : "\"http://sandbox.localdomain:", port, tcp ? "" : "/events\"");
+             logs        ? "2020-08-15"
+             : is("old") ? "2022-07-01"
+                         : "2022-12-13",
+             tcp ? ",\"extension\"" : "", tcp ? "TCP" : "HTTP", tcp ? "port" : "URI",
+             tcp ? "" : "\"http://sandbox.localdomain:", port, tcp ? "" : "/events\"");
     say(ask("PUT", logs ? "/2020-08-15/logs" : "/2022-07-01/telemetry", "", body, &status));
     if (status != 200)
         exit(89);
