@@ -5,8 +5,8 @@ import { chmodSync, copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { DeleteFunctionCommand } from '@aws-sdk/client-lambda'
-import { BINARY, invoke, invokeMany, IS_ROOT, REPOSITORY, startKiln, waitUntil } from '../lib/kiln.mjs'
+import { DeleteFunctionCommand, PublishLayerVersionCommand } from '@aws-sdk/client-lambda'
+import { BINARY, invoke, invokeMany, IS_ROOT, REPOSITORY, startKiln, waitUntil, zip } from '../lib/kiln.mjs'
 import { createProbe } from '../lib/probe.mjs'
 import { processesNamed, processesOf } from '../lib/processes.mjs'
 import { createProgram, createPython, invokeToEnd, python } from '../lib/programs.mjs'
@@ -66,6 +66,14 @@ for (const network of ['host', 'none']) {
       const warnings = kiln.log.split('\n').filter((line) => / warning /.test(line))
       assert.ok(warnings.some((line) => line.endsWith("not started as root: all functions run under this user's own uid")), kiln.log)
       for (const line of warnings) assert.match(line, /^\S+Z warning \S.*(not|under)/)
+    })
+
+    test('layers are merged at /opt', async () => {
+      const layers = ['a', 'b'].map((name) => ({ LayerName: name, Content: { ZipFile: zip({ [name]: name, both: name }) } }))
+      const arns = []
+      for (const layer of layers) arns.push((await kiln.lambda.send(new PublishLayerVersionCommand(layer))).LayerVersionArn)
+      await createPython(kiln.lambda, 'layered', { Layers: arns })
+      assert.deepEqual(await python(kiln.lambda, 'layered', 'result = [sorted(os.listdir("/opt")), read("/opt/both")]'), [['a', 'b', 'both'], 'b'])
     })
 
     test('a provided and a Python function answer', async () => {
