@@ -1,5 +1,5 @@
 /* Event-invoke configurations: what the recordings do not show, above all at the limits and one past them. */
-#include "api/testing.h"
+#include "api/lambda/testing.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,58 +7,24 @@
 
 #include <cmocka.h>
 
-#define FUNCTIONS "/2015-03-31/functions"
-#define CONFIG    "/2019-09-25/functions/f/event-invoke-config"
-#define ARN       "arn:aws:lambda:us-east-1:111111111111:function:"
-
-static int setup(void **state)
-{
-    struct api_world *world = calloc(1, sizeof(*world));
-
-    api_open(world);
-    api_create_function(world, "f");
-    *state = world;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    api_close(*state);
-    free(*state);
-    return 0;
-}
-
-static void assert_status(struct api_world *world, int status, const char *method, const char *target, const char *body)
-{
-    struct api_answer answer = api_exchange(world, method, target, body);
-
-    if (answer.status != status)
-        fail_msg("%s %s: %d %s", method, target, answer.status, api_message(&answer));
-    api_answer_deinit(&answer);
-}
+#define CONFIG "/2019-09-25/functions/f/event-invoke-config"
+#define ARN    "arn:aws:lambda:us-east-1:111111111111:function:"
 
 static void assert_refused(struct api_world *world, const char *body, const char *error_type, const char *message)
 {
-    struct api_answer answer = api_exchange(world, "PUT", CONFIG, body);
-
-    assert_string_equal(api_message(&answer), message);
-    assert_string_equal(answer.error_type, error_type);
-    api_answer_deinit(&answer);
+    lambda_assert_error(api_exchange(world, "PUT", CONFIG, body), 400, error_type, message);
 }
 
 /* The settings as Get shows them, without FunctionArn and LastModified. */
 static void assert_config(struct api_world *world, const char *target, const char *expected)
 {
     struct api_answer answer = api_exchange(world, "GET", target, NULL);
-    json_t *wanted = json_loads(expected, 0, NULL);
 
     assert_int_equal(answer.status, 200);
     assert_true(json_is_real(json_object_get(answer.body, "LastModified")));
     json_object_del(answer.body, "LastModified");
     json_object_del(answer.body, "FunctionArn");
-    if (!json_equal(answer.body, wanted))
-        fail_msg("got %s", json_dumps(answer.body, 0));
-    json_decref(wanted);
+    lambda_assert_json(answer.body, expected);
     api_answer_deinit(&answer);
 }
 
@@ -66,8 +32,8 @@ static void test_retries_and_age_are_held_to_their_limits(void **state)
 {
     struct api_world *world = *state;
 
-    assert_status(world, 200, "PUT", CONFIG, "{\"MaximumRetryAttempts\":0,\"MaximumEventAgeInSeconds\":60}");
-    assert_status(world, 200, "PUT", CONFIG, "{\"MaximumRetryAttempts\":2,\"MaximumEventAgeInSeconds\":21600}");
+    lambda_expect_status(world, 200, "PUT", CONFIG, "{\"MaximumRetryAttempts\":0,\"MaximumEventAgeInSeconds\":60}");
+    lambda_expect_status(world, 200, "PUT", CONFIG, "{\"MaximumRetryAttempts\":2,\"MaximumEventAgeInSeconds\":21600}");
     assert_refused(world, "{\"MaximumRetryAttempts\":3}", "ValidationException",
                    "1 validation error detected: Value '3' at 'maximumRetryAttempts' failed to satisfy constraint: "
                    "Member must have value less than or equal to 2");
@@ -109,12 +75,12 @@ static void test_destinations_are_queues_topics_buses_and_functions(void **state
 
     api_create_function(world, "g");
     for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-        assert_status(world, 200, "PUT", CONFIG, with_destination("OnSuccess", good[i]));
-        assert_status(world, 200, "PUT", CONFIG, with_destination("OnFailure", good[i]));
+        lambda_expect_status(world, 200, "PUT", CONFIG, with_destination("OnSuccess", good[i]));
+        lambda_expect_status(world, 200, "PUT", CONFIG, with_destination("OnFailure", good[i]));
     }
     assert_config(world, CONFIG, "{\"DestinationConfig\":{\"OnSuccess\":{},\"OnFailure\":{}}}");
     /* Buckets keep failures alone. */
-    assert_status(world, 200, "PUT", CONFIG, with_destination("OnFailure", "arn:aws:s3:::b"));
+    lambda_expect_status(world, 200, "PUT", CONFIG, with_destination("OnFailure", "arn:aws:s3:::b"));
     assert_refused(world, with_destination("OnSuccess", "arn:aws:s3:::b"), "InvalidParameterValueException",
                    "The provided destination config DestinationConfig(onSuccess=OnSuccess(destination=arn:aws:s3:::b), "
                    "onFailure=null) is invalid.");
@@ -148,7 +114,7 @@ static void test_destination_has_at_most_350_characters(void **state)
     snprintf(arn, sizeof(arn), "arn:aws:sqs:us-east-1:111111111111:");
     memset(arn + strlen(arn), 'q', 350 - strlen(arn));
     arn[350] = '\0';
-    assert_status(world, 200, "PUT", CONFIG, with_destination("OnSuccess", arn));
+    lambda_expect_status(world, 200, "PUT", CONFIG, with_destination("OnSuccess", arn));
     memcpy(arn + 350, "q", 2);
     answer = api_exchange(world, "PUT", CONFIG, with_destination("OnSuccess", arn));
     assert_string_equal(answer.error_type, "ValidationException");
@@ -161,27 +127,27 @@ static void test_put_replaces_and_update_merges(void **state)
 {
     struct api_world *world = *state;
 
-    assert_status(world, 404, "POST", CONFIG, "{\"MaximumRetryAttempts\":1}");
-    assert_status(world, 200, "PUT", CONFIG,
-                  "{\"MaximumRetryAttempts\":1,\"DestinationConfig\":{\"OnSuccess\":{\"Destination\":"
-                  "\"arn:aws:sqs:us-east-1:111111111111:q\"}}}");
-    assert_status(world, 200, "POST", CONFIG, "{\"MaximumEventAgeInSeconds\":60}");
+    lambda_expect_status(world, 404, "POST", CONFIG, "{\"MaximumRetryAttempts\":1}");
+    lambda_expect_status(world, 200, "PUT", CONFIG,
+                         "{\"MaximumRetryAttempts\":1,\"DestinationConfig\":{\"OnSuccess\":{\"Destination\":"
+                         "\"arn:aws:sqs:us-east-1:111111111111:q\"}}}");
+    lambda_expect_status(world, 200, "POST", CONFIG, "{\"MaximumEventAgeInSeconds\":60}");
     assert_config(world, CONFIG,
                   "{\"MaximumRetryAttempts\":1,\"MaximumEventAgeInSeconds\":60,\"DestinationConfig\":{\"OnSuccess\":"
                   "{\"Destination\":\"arn:aws:sqs:us-east-1:111111111111:q\"},\"OnFailure\":{}}}");
-    assert_status(world, 200, "POST", CONFIG, "{\"DestinationConfig\":{}}");
+    lambda_expect_status(world, 200, "POST", CONFIG, "{\"DestinationConfig\":{}}");
     assert_config(world, CONFIG,
                   "{\"MaximumRetryAttempts\":1,\"MaximumEventAgeInSeconds\":60,\"DestinationConfig\":"
                   "{\"OnSuccess\":{},\"OnFailure\":{}}}");
-    assert_status(world, 200, "PUT", CONFIG, "{\"MaximumEventAgeInSeconds\":61}");
+    lambda_expect_status(world, 200, "PUT", CONFIG, "{\"MaximumEventAgeInSeconds\":61}");
     assert_config(world, CONFIG,
                   "{\"MaximumEventAgeInSeconds\":61,\"DestinationConfig\":{\"OnSuccess\":{},\"OnFailure\":{}}}");
 }
 
 static void publish(struct api_world *world)
 {
-    assert_status(world, 201, "POST", FUNCTIONS "/f/versions", "{}");
-    assert_status(world, 201, "POST", FUNCTIONS "/f/aliases", "{\"Name\":\"live\",\"FunctionVersion\":\"1\"}");
+    lambda_expect_status(world, 201, "POST", FUNCTIONS "/f/versions", "{}");
+    lambda_expect_status(world, 201, "POST", FUNCTIONS "/f/aliases", "{\"Name\":\"live\",\"FunctionVersion\":\"1\"}");
 }
 
 static void test_each_qualifier_has_its_own(void **state)
@@ -189,13 +155,13 @@ static void test_each_qualifier_has_its_own(void **state)
     struct api_world *world = *state;
 
     publish(world);
-    assert_status(world, 200, "PUT", CONFIG, "{\"MaximumRetryAttempts\":0}");
-    assert_status(world, 404, "GET", CONFIG "?Qualifier=1", NULL);
-    assert_status(world, 404, "GET", CONFIG "?Qualifier=live", NULL);
+    lambda_expect_status(world, 200, "PUT", CONFIG, "{\"MaximumRetryAttempts\":0}");
+    lambda_expect_status(world, 404, "GET", CONFIG "?Qualifier=1", NULL);
+    lambda_expect_status(world, 404, "GET", CONFIG "?Qualifier=live", NULL);
     assert_config(world, CONFIG "?Qualifier=%24LATEST",
                   "{\"MaximumRetryAttempts\":0,\"DestinationConfig\":{\"OnSuccess\":{},\"OnFailure\":{}}}");
-    assert_status(world, 204, "DELETE", CONFIG "?Qualifier=%24LATEST", NULL);
-    assert_status(world, 404, "GET", CONFIG, NULL);
+    lambda_expect_status(world, 204, "DELETE", CONFIG "?Qualifier=%24LATEST", NULL);
+    lambda_expect_status(world, 404, "GET", CONFIG, NULL);
 }
 
 static void test_configurations_are_listed_across_pages(void **state)
@@ -205,10 +171,10 @@ static void test_configurations_are_listed_across_pages(void **state)
     char target[256];
 
     publish(world);
-    assert_status(world, 200, "PUT", CONFIG "?Qualifier=live", "{\"MaximumRetryAttempts\":0}");
-    assert_status(world, 200, "PUT", CONFIG, "{\"MaximumRetryAttempts\":0}");
-    assert_status(world, 400, "GET", CONFIG "/list?MaxItems=51", NULL);
-    assert_status(world, 400, "GET", CONFIG "/list?MaxItems=0", NULL);
+    lambda_expect_status(world, 200, "PUT", CONFIG "?Qualifier=live", "{\"MaximumRetryAttempts\":0}");
+    lambda_expect_status(world, 200, "PUT", CONFIG, "{\"MaximumRetryAttempts\":0}");
+    lambda_expect_status(world, 400, "GET", CONFIG "/list?MaxItems=51", NULL);
+    lambda_expect_status(world, 400, "GET", CONFIG "/list?MaxItems=0", NULL);
     answer = api_exchange(world, "GET", CONFIG "/list?MaxItems=1", NULL);
     assert_int_equal(json_array_size(json_object_get(answer.body, "FunctionEventInvokeConfigs")), 1);
     snprintf(target, sizeof(target), CONFIG "/list?MaxItems=1&Marker=%s",
@@ -228,21 +194,21 @@ static void test_they_go_with_what_they_are_for_and_survive_a_restart(void **sta
     struct api_world *world = *state;
 
     publish(world);
-    assert_status(world, 200, "PUT", CONFIG, "{\"MaximumRetryAttempts\":0}");
-    assert_status(world, 200, "PUT", CONFIG "?Qualifier=live", "{\"MaximumRetryAttempts\":0}");
-    assert_status(world, 200, "PUT", CONFIG "?Qualifier=1", "{\"MaximumRetryAttempts\":0}");
+    lambda_expect_status(world, 200, "PUT", CONFIG, "{\"MaximumRetryAttempts\":0}");
+    lambda_expect_status(world, 200, "PUT", CONFIG "?Qualifier=live", "{\"MaximumRetryAttempts\":0}");
+    lambda_expect_status(world, 200, "PUT", CONFIG "?Qualifier=1", "{\"MaximumRetryAttempts\":0}");
     api_restart(world);
-    assert_status(world, 200, "GET", CONFIG "?Qualifier=live", NULL);
-    assert_status(world, 204, "DELETE", FUNCTIONS "/f/aliases/live", NULL);
-    assert_status(world, 404, "GET", CONFIG "?Qualifier=live", NULL);
-    assert_status(world, 204, "DELETE", FUNCTIONS "/f?Qualifier=1", NULL);
-    assert_status(world, 404, "GET", CONFIG "?Qualifier=1", NULL);
-    assert_status(world, 204, "DELETE", FUNCTIONS "/f", NULL);
+    lambda_expect_status(world, 200, "GET", CONFIG "?Qualifier=live", NULL);
+    lambda_expect_status(world, 204, "DELETE", FUNCTIONS "/f/aliases/live", NULL);
+    lambda_expect_status(world, 404, "GET", CONFIG "?Qualifier=live", NULL);
+    lambda_expect_status(world, 204, "DELETE", FUNCTIONS "/f?Qualifier=1", NULL);
+    lambda_expect_status(world, 404, "GET", CONFIG "?Qualifier=1", NULL);
+    lambda_expect_status(world, 204, "DELETE", FUNCTIONS "/f", NULL);
     api_create_function(world, "f");
-    assert_status(world, 404, "GET", CONFIG, NULL);
+    lambda_expect_status(world, 404, "GET", CONFIG, NULL);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, lambda_test_setup_function, lambda_test_teardown)
 
 int main(void)
 {

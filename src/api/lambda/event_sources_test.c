@@ -1,5 +1,5 @@
 /* Event source mappings when memory or the store fail; the rules are in tests/conformance/event_sources.test.mjs. */
-#include "api/testing.h"
+#include "api/lambda/testing.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,23 +11,6 @@
 #define STREAM                                                                                        \
     "{\"FunctionName\":\"f\",\"EventSourceArn\":\"arn:aws:kinesis:us-east-1:111111111111:stream/s\"," \
     "\"StartingPosition\":\"LATEST\",\"FilterCriteria\":{\"Filters\":[{\"Pattern\":\"{\\\"a\\\":[1]}\"}]}}"
-
-static int setup(void **state)
-{
-    struct api_world *world = calloc(1, sizeof(*world));
-
-    api_open(world);
-    api_create_function(world, "f");
-    *state = world;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    api_close(*state);
-    free(*state);
-    return 0;
-}
 
 /* The only mapping's UUID, "" when there is none. */
 static void find_mapping(struct api_world *world, char uuid[64])
@@ -181,7 +164,7 @@ static void test_tags_stay_through_updates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, lambda_test_setup_function, lambda_test_teardown)
         TEST(test_creation_survives_exhaustion_at_any_point),
         TEST(test_update_survives_exhaustion_at_any_point),
         TEST(test_failed_commits_change_nothing),

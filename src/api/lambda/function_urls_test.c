@@ -1,6 +1,6 @@
 /* Function URLs: what the recordings do not show, above all at the limits and one past them. */
 #include "api/lambda/function_url.h"
-#include "api/testing.h"
+#include "api/lambda/testing.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,44 +8,9 @@
 
 #include <cmocka.h>
 
-#define FUNCTIONS "/2015-03-31/functions"
-#define URL       "/2021-10-31/functions/f/url"
-#define ARN       "arn:aws:lambda:us-east-1:111111111111:function:f"
-#define ENDING    ".lambda-url.us-east-1.localhost:4566/"
-
-static int setup(void **state)
-{
-    struct api_world *world = calloc(1, sizeof(*world));
-
-    api_open(world);
-    api_create_function(world, "f");
-    *state = world;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    api_close(*state);
-    free(*state);
-    return 0;
-}
-
-static struct api_answer expect(struct api_world *world, int status, const char *method, const char *target,
-                                const char *body)
-{
-    struct api_answer answer = api_exchange(world, method, target, body);
-
-    if (answer.status != status)
-        fail_msg("%s %s: %d %s", method, target, answer.status, api_message(&answer));
-    return answer;
-}
-
-static void assert_status(struct api_world *world, int status, const char *method, const char *target, const char *body)
-{
-    struct api_answer answer = expect(world, status, method, target, body);
-
-    api_answer_deinit(&answer);
-}
+#define URL    "/2021-10-31/functions/f/url"
+#define ARN    "arn:aws:lambda:us-east-1:111111111111:function:f"
+#define ENDING ".lambda-url.us-east-1.localhost:4566/"
 
 static const char *member(const struct api_answer *answer, const char *name)
 {
@@ -54,13 +19,14 @@ static const char *member(const struct api_answer *answer, const char *name)
 
 static void create_alias(struct api_world *world)
 {
-    assert_status(world, 201, "POST", FUNCTIONS "/f/aliases", "{\"Name\":\"live\",\"FunctionVersion\":\"$LATEST\"}");
+    lambda_expect_status(world, 201, "POST", FUNCTIONS "/f/aliases",
+                         "{\"Name\":\"live\",\"FunctionVersion\":\"$LATEST\"}");
 }
 
 static void test_address_is_kept_and_another_after_deletion(void **state)
 {
     struct api_world *world = *state;
-    struct api_answer answer = expect(world, 201, "POST", URL, "{\"AuthType\":\"NONE\"}");
+    struct api_answer answer = lambda_expect(world, 201, "POST", URL, "{\"AuthType\":\"NONE\"}");
     char address[128];
 
     snprintf(address, sizeof(address), "%s", member(&answer, "FunctionUrl"));
@@ -69,14 +35,14 @@ static void test_address_is_kept_and_another_after_deletion(void **state)
     assert_int_equal(strspn(address + strlen("http://"), "abcdefghijklmnopqrstuvwxyz0123456789"), 32);
     api_answer_deinit(&answer);
     api_restart(world);
-    answer = expect(world, 200, "GET", URL, NULL);
+    answer = lambda_expect(world, 200, "GET", URL, NULL);
     assert_string_equal(member(&answer, "FunctionUrl"), address);
     api_answer_deinit(&answer);
-    answer = expect(world, 200, "PUT", URL, "{\"AuthType\":\"AWS_IAM\"}");
+    answer = lambda_expect(world, 200, "PUT", URL, "{\"AuthType\":\"AWS_IAM\"}");
     assert_string_equal(member(&answer, "FunctionUrl"), address);
     api_answer_deinit(&answer);
-    assert_status(world, 204, "DELETE", URL, NULL);
-    answer = expect(world, 201, "POST", URL, "{\"AuthType\":\"NONE\"}");
+    lambda_expect_status(world, 204, "DELETE", URL, NULL);
+    answer = lambda_expect(world, 201, "POST", URL, "{\"AuthType\":\"NONE\"}");
     assert_string_not_equal(member(&answer, "FunctionUrl"), address);
     api_answer_deinit(&answer);
 }
@@ -112,18 +78,18 @@ static void test_address_can_be_reached_from_where_the_request_came(void **state
 static void test_invoke_mode_is_buffered_unless_it_was_given(void **state)
 {
     struct api_world *world = *state;
-    struct api_answer answer = expect(world, 201, "POST", URL, "{\"AuthType\":\"NONE\"}");
+    struct api_answer answer = lambda_expect(world, 201, "POST", URL, "{\"AuthType\":\"NONE\"}");
 
     assert_null(json_object_get(answer.body, "InvokeMode"));
     assert_null(json_object_get(answer.body, "LastModifiedTime"));
     api_answer_deinit(&answer);
-    answer = expect(world, 200, "GET", URL, NULL);
+    answer = lambda_expect(world, 200, "GET", URL, NULL);
     assert_string_equal(member(&answer, "InvokeMode"), "BUFFERED");
     assert_string_equal(member(&answer, "LastModifiedTime"), member(&answer, "CreationTime"));
     assert_int_equal(strlen(member(&answer, "CreationTime")), strlen("2026-01-02T03:04:05.678901Z"));
     api_answer_deinit(&answer);
-    assert_status(world, 200, "PUT", URL, "{\"InvokeMode\":\"RESPONSE_STREAM\"}");
-    answer = expect(world, 200, "GET", URL, NULL);
+    lambda_expect_status(world, 200, "PUT", URL, "{\"InvokeMode\":\"RESPONSE_STREAM\"}");
+    answer = lambda_expect(world, 200, "GET", URL, NULL);
     assert_string_equal(member(&answer, "InvokeMode"), "RESPONSE_STREAM");
     assert_string_equal(member(&answer, "AuthType"), "NONE");
     assert_true(strcmp(member(&answer, "LastModifiedTime"), member(&answer, "CreationTime")) > 0);
@@ -132,7 +98,7 @@ static void test_invoke_mode_is_buffered_unless_it_was_given(void **state)
 
 static void assert_cors(struct api_world *world, const char *expected)
 {
-    struct api_answer answer = expect(world, 200, "GET", URL, NULL);
+    struct api_answer answer = lambda_expect(world, 200, "GET", URL, NULL);
     json_t *wanted = expected ? json_loads(expected, 0, NULL) : NULL;
 
     if (expected)
@@ -151,13 +117,13 @@ static void test_cors_is_replaced_as_a_whole(void **state)
     char body[512];
 
     snprintf(body, sizeof(body), "{\"AuthType\":\"NONE\",\"Cors\":%s}", first);
-    assert_status(world, 201, "POST", URL, body);
+    lambda_expect_status(world, 201, "POST", URL, body);
     assert_cors(world, first);
-    assert_status(world, 200, "PUT", URL, "{\"AuthType\":\"AWS_IAM\"}");
+    lambda_expect_status(world, 200, "PUT", URL, "{\"AuthType\":\"AWS_IAM\"}");
     assert_cors(world, first);
-    assert_status(world, 200, "PUT", URL, "{\"Cors\":{\"AllowOrigins\":[\"*\"]}}");
+    lambda_expect_status(world, 200, "PUT", URL, "{\"Cors\":{\"AllowOrigins\":[\"*\"]}}");
     assert_cors(world, "{\"AllowOrigins\":[\"*\"]}");
-    assert_status(world, 200, "PUT", URL, "{\"Cors\":{}}");
+    lambda_expect_status(world, 200, "PUT", URL, "{\"Cors\":{}}");
     assert_cors(world, NULL);
 }
 
@@ -185,7 +151,7 @@ static void assert_good(struct api_world *world, const char *name, json_t *value
     if (answer.status != 201)
         fail_msg("%s: %s", name, api_message(&answer));
     api_answer_deinit(&answer);
-    assert_status(world, 204, "DELETE", URL, NULL);
+    lambda_expect_status(world, 204, "DELETE", URL, NULL);
 }
 
 static void assert_violates(struct api_world *world, const char *name, json_t *value, const char *ending)
@@ -229,20 +195,20 @@ static void test_cors_is_held_to_the_model(void **state)
 static void test_settings_are_held_to_the_model(void **state)
 {
     struct api_world *world = *state;
-    struct api_answer answer = expect(world, 400, "POST", URL, "{}");
+    struct api_answer answer = lambda_expect(world, 400, "POST", URL, "{}");
 
     assert_string_equal(api_message(&answer), "1 validation error detected: Value null at 'authType' failed to satisfy "
                                               "constraint: Member must not be null");
     api_answer_deinit(&answer);
-    answer = expect(world, 400, "PUT", URL, "{\"AuthType\":\"a\",\"InvokeMode\":\"b\"}");
+    answer = lambda_expect(world, 400, "PUT", URL, "{\"AuthType\":\"a\",\"InvokeMode\":\"b\"}");
     assert_string_equal(
         api_message(&answer),
         "2 validation errors detected: Value 'a' at 'authType' failed to satisfy constraint: Member must "
         "satisfy enum value set: [NONE, AWS_IAM]; Value 'b' at 'invokeMode' failed to satisfy "
         "constraint: Member must satisfy enum value set: [BUFFERED, RESPONSE_STREAM]");
     api_answer_deinit(&answer);
-    assert_status(world, 400, "POST", URL, "{\"AuthType\":1}");
-    assert_status(world, 400, "POST", URL, "{\"AuthType\":\"NONE\",\"Cors\":[]}");
+    lambda_expect_status(world, 400, "POST", URL, "{\"AuthType\":1}");
+    lambda_expect_status(world, 400, "POST", URL, "{\"AuthType\":\"NONE\",\"Cors\":[]}");
 }
 
 static void test_alias_has_a_url_of_its_own_that_outlives_it(void **state)
@@ -251,24 +217,24 @@ static void test_alias_has_a_url_of_its_own_that_outlives_it(void **state)
     struct api_answer answer;
 
     create_alias(world);
-    assert_status(world, 201, "POST", URL, "{\"AuthType\":\"NONE\"}");
-    answer = expect(world, 201, "POST", URL "?Qualifier=live", "{\"AuthType\":\"NONE\"}");
+    lambda_expect_status(world, 201, "POST", URL, "{\"AuthType\":\"NONE\"}");
+    answer = lambda_expect(world, 201, "POST", URL "?Qualifier=live", "{\"AuthType\":\"NONE\"}");
     assert_string_equal(member(&answer, "FunctionArn"), ARN ":live");
     api_answer_deinit(&answer);
-    answer = expect(world, 409, "POST", URL "?Qualifier=live", "{\"AuthType\":\"NONE\"}");
+    answer = lambda_expect(world, 409, "POST", URL "?Qualifier=live", "{\"AuthType\":\"NONE\"}");
     assert_string_equal(api_message(&answer),
                         "Failed to create function url config for [functionArn = " ARN
                         ":live]. Error message:  FunctionUrlConfig exists for this Lambda function");
     api_answer_deinit(&answer);
-    assert_status(world, 204, "DELETE", URL, NULL);
-    assert_status(world, 200, "GET", URL "?Qualifier=live", NULL);
-    assert_status(world, 204, "DELETE", FUNCTIONS "/f/aliases/live", NULL);
-    assert_status(world, 200, "GET", URL "?Qualifier=live", NULL);
-    answer = expect(world, 404, "PUT", URL "?Qualifier=live", "{\"AuthType\":\"NONE\"}");
+    lambda_expect_status(world, 204, "DELETE", URL, NULL);
+    lambda_expect_status(world, 200, "GET", URL "?Qualifier=live", NULL);
+    lambda_expect_status(world, 204, "DELETE", FUNCTIONS "/f/aliases/live", NULL);
+    lambda_expect_status(world, 200, "GET", URL "?Qualifier=live", NULL);
+    answer = lambda_expect(world, 404, "PUT", URL "?Qualifier=live", "{\"AuthType\":\"NONE\"}");
     assert_string_equal(api_message(&answer), "Function does not exist");
     api_answer_deinit(&answer);
-    assert_status(world, 204, "DELETE", URL "?Qualifier=live", NULL);
-    assert_status(world, 404, "GET", URL "?Qualifier=live", NULL);
+    lambda_expect_status(world, 204, "DELETE", URL "?Qualifier=live", NULL);
+    lambda_expect_status(world, 404, "GET", URL "?Qualifier=live", NULL);
 }
 
 static void test_urls_go_with_their_function(void **state)
@@ -277,12 +243,12 @@ static void test_urls_go_with_their_function(void **state)
     struct api_answer answer;
 
     create_alias(world);
-    assert_status(world, 201, "POST", URL, "{\"AuthType\":\"NONE\"}");
-    assert_status(world, 201, "POST", URL "?Qualifier=live", "{\"AuthType\":\"NONE\"}");
-    assert_status(world, 204, "DELETE", FUNCTIONS "/f/aliases/live", NULL);
-    assert_status(world, 204, "DELETE", FUNCTIONS "/f", NULL);
+    lambda_expect_status(world, 201, "POST", URL, "{\"AuthType\":\"NONE\"}");
+    lambda_expect_status(world, 201, "POST", URL "?Qualifier=live", "{\"AuthType\":\"NONE\"}");
+    lambda_expect_status(world, 204, "DELETE", FUNCTIONS "/f/aliases/live", NULL);
+    lambda_expect_status(world, 204, "DELETE", FUNCTIONS "/f", NULL);
     api_create_function(world, "f");
-    answer = expect(world, 200, "GET", URL "s", NULL);
+    answer = lambda_expect(world, 200, "GET", URL "s", NULL);
     assert_int_equal(json_array_size(json_object_get(answer.body, "FunctionUrlConfigs")), 0);
     api_answer_deinit(&answer);
 }
@@ -294,16 +260,16 @@ static void test_urls_are_listed_across_pages(void **state)
     char target[256];
 
     create_alias(world);
-    assert_status(world, 201, "POST", URL "?Qualifier=live", "{\"AuthType\":\"NONE\"}");
-    assert_status(world, 201, "POST", URL, "{\"AuthType\":\"NONE\"}");
-    assert_status(world, 400, "GET", URL "s?MaxItems=51", NULL);
-    answer = expect(world, 200, "GET", URL "s?MaxItems=1", NULL);
+    lambda_expect_status(world, 201, "POST", URL "?Qualifier=live", "{\"AuthType\":\"NONE\"}");
+    lambda_expect_status(world, 201, "POST", URL, "{\"AuthType\":\"NONE\"}");
+    lambda_expect_status(world, 400, "GET", URL "s?MaxItems=51", NULL);
+    answer = lambda_expect(world, 200, "GET", URL "s?MaxItems=1", NULL);
     assert_string_equal(json_string_value(json_object_get(
                             json_array_get(json_object_get(answer.body, "FunctionUrlConfigs"), 0), "FunctionArn")),
                         ARN);
     snprintf(target, sizeof(target), URL "s?MaxItems=1&Marker=%s", member(&answer, "NextMarker"));
     api_answer_deinit(&answer);
-    answer = expect(world, 200, "GET", target, NULL);
+    answer = lambda_expect(world, 200, "GET", target, NULL);
     assert_string_equal(json_string_value(json_object_get(
                             json_array_get(json_object_get(answer.body, "FunctionUrlConfigs"), 0), "FunctionArn")),
                         ARN ":live");
@@ -311,7 +277,7 @@ static void test_urls_are_listed_across_pages(void **state)
     api_answer_deinit(&answer);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, lambda_test_setup_function, lambda_test_teardown)
 
 int main(void)
 {

@@ -1,31 +1,13 @@
 /* Resource policies: what the recordings do not show, above all at the limits and one past them. */
-#include "api/testing.h"
+#include "api/lambda/testing.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
-#define FUNCTIONS "/2015-03-31/functions"
-#define POLICY    FUNCTIONS "/f/policy"
-#define ARN       "arn:aws:lambda:us-east-1:111111111111:function:f"
-
-static int setup(void **state)
-{
-    struct api_world *world = calloc(1, sizeof(*world));
-
-    api_open(world);
-    api_create_function(world, "f");
-    *state = world;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    api_close(*state);
-    free(*state);
-    return 0;
-}
+#define POLICY FUNCTIONS "/f/policy"
+#define ARN    "arn:aws:lambda:us-east-1:111111111111:function:f"
 
 /* The least that AddPermission needs. */
 static json_t *permission(const char *id)
@@ -54,14 +36,6 @@ static void assert_added(struct api_world *world, const char *target, json_t *bo
 
     if (answer.status != 201)
         fail_msg("%s", api_message(&answer));
-    api_answer_deinit(&answer);
-}
-
-static void assert_refused(struct api_answer answer, int status, const char *error_type, const char *message)
-{
-    assert_string_equal(api_message(&answer), message);
-    assert_string_equal(answer.error_type, error_type);
-    assert_int_equal(answer.status, status);
     api_answer_deinit(&answer);
 }
 
@@ -136,9 +110,9 @@ static void test_function_url_conditions_are_kept(void **state)
                                "Principal", "*", "InvokedViaFunctionUrl", 1),
                      "{\"Sid\":\"s\",\"Effect\":\"Allow\",\"Principal\":\"*\",\"Action\":\"lambda:InvokeFunction\","
                      "\"Resource\":\"" ARN "\",\"Condition\":{\"Bool\":{\"lambda:InvokedViaFunctionUrl\":\"true\"}}}");
-    assert_refused(add_to(*state, POLICY, permission_with("FunctionUrlAuthType", json_string("NONE"))), 400,
-                   "InvalidParameterValueException",
-                   "FunctionUrlAuthType is only supported for lambda:InvokeFunctionUrl action");
+    lambda_assert_error(add_to(*state, POLICY, permission_with("FunctionUrlAuthType", json_string("NONE"))), 400,
+                        "InvalidParameterValueException",
+                        "FunctionUrlAuthType is only supported for lambda:InvokeFunctionUrl action");
 }
 
 /* What becomes of a principal in the statement; NULL: it is refused. */
@@ -148,8 +122,8 @@ static void assert_principal(struct api_world *world, const char *principal, con
     const char *text = json_string_value(json_object_get(answer.body, "Statement"));
 
     if (!shown) {
-        assert_refused(answer, 400, "InvalidParameterValueException",
-                       "The provided principal was invalid. Please check the principal and try again.");
+        lambda_assert_error(answer, 400, "InvalidParameterValueException",
+                            "The provided principal was invalid. Please check the principal and try again.");
         return;
     }
     assert_int_equal(answer.status, 201);
@@ -180,11 +154,12 @@ static void test_principals_are_services_accounts_and_identities(void **state)
     assert_principal(*state, "arn:aws:iam::222222222222:user/", NULL);
     assert_principal(*state, "arn:aws:s3:::b", NULL);
     assert_principal(*state, "somebody", NULL);
-    assert_refused(add_to(*state, POLICY, permission_with("Principal", json_string("arn:aws:iam:222222222222:role/r"))),
-                   400, "InvalidParameterValueException",
-                   "The provided input'arn:aws:iam:222222222222:role/r'was invalid. Member must satisfy expression: "
-                   "[\\w+=,.@-]* Please check your input and try again.");
-    assert_refused(
+    lambda_assert_error(
+        add_to(*state, POLICY, permission_with("Principal", json_string("arn:aws:iam:222222222222:role/r"))), 400,
+        "InvalidParameterValueException",
+        "The provided input'arn:aws:iam:222222222222:role/r'was invalid. Member must satisfy expression: "
+        "[\\w+=,.@-]* Please check your input and try again.");
+    lambda_assert_error(
         add_to(*state, POLICY, permission_with("Principal", json_string("*.amazonaws.com"))), 400,
         "InvalidParameterValueException",
         "The provided input'*.amazonaws.com'was invalid. Member must satisfy expression: [\\w+=,.@-]* Please "
@@ -241,7 +216,7 @@ static void test_members_are_held_to_the_model(void **state)
     assert_violates(world, "FunctionUrlAuthType", json_string("SOME"),
                     "Value 'SOME' at 'functionUrlAuthType' failed to satisfy constraint: Member must satisfy enum "
                     "value set: [NONE, AWS_IAM]");
-    assert_refused(
+    lambda_assert_error(
         add_to(world, POLICY, json_object()), 400, "ValidationException",
         "3 validation errors detected: Value null at 'statementId' failed to satisfy constraint: Member must "
         "not be null; Value null at 'action' failed to satisfy constraint: Member must not be null; Value "
@@ -286,8 +261,8 @@ static void test_policy_may_have_exactly_20480_bytes(void **state)
     assert_added(world, POLICY, long_permission("c", 0));
     extra = 20480 - policy_size(world);
     remove_from(world, POLICY "/c");
-    assert_refused(add_to(world, POLICY, long_permission("c", extra + 1)), 400, "PolicyLengthExceededException",
-                   "The final policy size (20481) is bigger than the limit (20480).");
+    lambda_assert_error(add_to(world, POLICY, long_permission("c", extra + 1)), 400, "PolicyLengthExceededException",
+                        "The final policy size (20481) is bigger than the limit (20480).");
     assert_added(world, POLICY, long_permission("c", extra));
     assert_int_equal(policy_size(world), 20480);
 }
@@ -322,21 +297,22 @@ static void test_policy_has_its_own_revision(void **state)
     char target[256];
 
     copy_revision(world, FUNCTIONS "/f/configuration", function);
-    assert_refused(add_to(world, POLICY, permission_at("s1", "")), 412, "PreconditionFailedException", stale);
+    lambda_assert_error(add_to(world, POLICY, permission_at("s1", "")), 412, "PreconditionFailedException", stale);
     assert_added(world, POLICY, permission_at("s1", function));
     copy_revision(world, POLICY, first);
     assert_string_not_equal(first, function);
-    assert_refused(add_to(world, POLICY, permission_at("s2", function)), 412, "PreconditionFailedException", stale);
+    lambda_assert_error(add_to(world, POLICY, permission_at("s2", function)), 412, "PreconditionFailedException",
+                        stale);
     assert_added(world, POLICY, permission_at("s2", first));
     copy_revision(world, POLICY, second);
     assert_string_not_equal(second, first);
     snprintf(target, sizeof(target), POLICY "/s1?RevisionId=%s", first);
-    assert_refused(api_exchange(world, "DELETE", target, NULL), 412, "PreconditionFailedException", stale);
+    lambda_assert_error(api_exchange(world, "DELETE", target, NULL), 412, "PreconditionFailedException", stale);
     snprintf(target, sizeof(target), POLICY "/s1?RevisionId=%s", second);
     remove_from(world, target);
     remove_from(world, POLICY "/s2");
     /* Without a policy it is the function's again. */
-    assert_refused(add_to(world, POLICY, permission_at("s1", second)), 412, "PreconditionFailedException", stale);
+    lambda_assert_error(add_to(world, POLICY, permission_at("s1", second)), 412, "PreconditionFailedException", stale);
     assert_added(world, POLICY, permission_at("s1", function));
 }
 
@@ -348,21 +324,21 @@ static void test_what_is_missing_has_its_own_texts(void **state)
 
     publish(world);
     create_alias(world);
-    assert_refused(api_exchange(world, "DELETE", POLICY "/s?Qualifier=1", NULL), 404, "ResourceNotFoundException",
-                   no_policy);
-    assert_refused(api_exchange(world, "DELETE", POLICY "/s?Qualifier=live", NULL), 404, "ResourceNotFoundException",
-                   no_policy);
-    assert_refused(api_exchange(world, "DELETE", POLICY "/s?Qualifier=2", NULL), 404, "ResourceNotFoundException",
-                   "No policy found for: " ARN ":2");
-    assert_refused(api_exchange(world, "GET", POLICY "?Qualifier=nobody", NULL), 404, "ResourceNotFoundException",
-                   none);
+    lambda_assert_error(api_exchange(world, "DELETE", POLICY "/s?Qualifier=1", NULL), 404, "ResourceNotFoundException",
+                        no_policy);
+    lambda_assert_error(api_exchange(world, "DELETE", POLICY "/s?Qualifier=live", NULL), 404,
+                        "ResourceNotFoundException", no_policy);
+    lambda_assert_error(api_exchange(world, "DELETE", POLICY "/s?Qualifier=2", NULL), 404, "ResourceNotFoundException",
+                        "No policy found for: " ARN ":2");
+    lambda_assert_error(api_exchange(world, "GET", POLICY "?Qualifier=nobody", NULL), 404, "ResourceNotFoundException",
+                        none);
     /* The function's own policy is not that of $LATEST by its name. */
     assert_added(world, POLICY, permission("s"));
-    assert_refused(api_exchange(world, "GET", POLICY "?Qualifier=%24LATEST", NULL), 404, "ResourceNotFoundException",
-                   none);
-    assert_refused(api_exchange(world, "DELETE", POLICY "/s?Qualifier=%24LATEST", NULL), 404,
-                   "ResourceNotFoundException", no_policy);
-    assert_refused(
+    lambda_assert_error(api_exchange(world, "GET", POLICY "?Qualifier=%24LATEST", NULL), 404,
+                        "ResourceNotFoundException", none);
+    lambda_assert_error(api_exchange(world, "DELETE", POLICY "/s?Qualifier=%24LATEST", NULL), 404,
+                        "ResourceNotFoundException", no_policy);
+    lambda_assert_error(
         api_exchange(world, "DELETE", POLICY "/a%20b", NULL), 400, "ValidationException",
         "1 validation error detected: Value 'a b' at 'statementId' failed to satisfy constraint: Member must "
         "satisfy regular expression pattern: ([a-zA-Z0-9-_.]+)");
@@ -506,10 +482,11 @@ static void test_other_account_may_what_the_policy_permits(void **state)
     assert_answered(world, 200, "GET", FUNCTIONS "/" ARN, NULL);
     assert_answered(world, 200, "GET", FUNCTIONS "/111111111111:f", NULL);
     assert_answered(world, 404, "GET", FUNCTIONS "/f", NULL); /* its own */
-    assert_refused(api_exchange(world, "GET", FUNCTIONS "/" ARN "/configuration", NULL), 403, "AccessDeniedException",
-                   "User: arn:aws:iam::222222222222:root is not authorized to perform: lambda:GetFunctionConfiguration "
-                   "on resource: " ARN " because no resource-based policy allows the lambda:GetFunctionConfiguration "
-                   "action");
+    lambda_assert_error(
+        api_exchange(world, "GET", FUNCTIONS "/" ARN "/configuration", NULL), 403, "AccessDeniedException",
+        "User: arn:aws:iam::222222222222:root is not authorized to perform: lambda:GetFunctionConfiguration "
+        "on resource: " ARN " because no resource-based policy allows the lambda:GetFunctionConfiguration "
+        "action");
     call_as(world, "333333333333");
     assert_answered(world, 403, "GET", FUNCTIONS "/" ARN, NULL);
     call_as(world, API_ACCOUNT);
@@ -530,7 +507,7 @@ static void test_permission_is_for_the_qualifier_it_was_given_on(void **state)
     assert_answered(world, 200, "GET", FUNCTIONS "/" ARN ":live", NULL);
     assert_answered(world, 403, "GET", FUNCTIONS "/" ARN, NULL);
     assert_answered(world, 403, "GET", FUNCTIONS "/" ARN ":1", NULL);
-    assert_refused(
+    lambda_assert_error(
         api_exchange(world, "GET", FUNCTIONS "/" ARN "?Qualifier=%24LATEST", NULL), 403, "AccessDeniedException",
         "User: arn:aws:iam::222222222222:root is not authorized to perform: lambda:GetFunction on resource: " ARN
         ":$LATEST because no resource-based policy allows the lambda:GetFunction action");
@@ -606,7 +583,7 @@ static void test_function_cannot_be_made_in_another_account(void **state)
     api_answer_deinit(&answer);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, lambda_test_setup_function, lambda_test_teardown)
 
 int main(void)
 {

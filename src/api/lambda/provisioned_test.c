@@ -1,7 +1,7 @@
 /* The rules of provisioned concurrency at their limits, and what core's state looks like in the answers. */
 #include "api/lambda/lambda.h"
 
-#include "api/testing.h"
+#include "api/lambda/testing.h"
 #include "core/core.h"
 
 #include <setjmp.h>
@@ -10,9 +10,7 @@
 
 #include <cmocka.h>
 
-#define FUNCTIONS "/2015-03-31/functions"
-#define ROLE      "arn:aws:iam::111111111111:role/r"
-#define ARN       "arn:aws:lambda:us-east-1:111111111111:function:f"
+#define ARN "arn:aws:lambda:us-east-1:111111111111:function:f"
 
 /* A world in which core is played: what it says of every configuration. */
 struct shop {
@@ -29,54 +27,23 @@ static void read_provisioned(const struct catalog_target *target, struct core_pr
     *ret_state = shop->state;
 }
 
-static struct api_answer ask(struct shop *shop, const char *method, const char *target, json_t *body)
-{
-    return body ? api_exchange_json(&shop->world, method, target, body)
-                : api_exchange(&shop->world, method, target, NULL);
-}
-
-/* Must succeed; the caller owns the body. */
-static json_t *accepted(struct shop *shop, const char *method, const char *target, json_t *body, int status)
-{
-    struct api_answer answer = ask(shop, method, target, body);
-    json_t *result = json_incref(answer.body);
-
-    assert_string_equal(api_message(&answer), "");
-    assert_int_equal(answer.status, status);
-    api_answer_deinit(&answer);
-    testing_run(&shop->world.catalog);
-    return result;
-}
-
-static void refused(struct shop *shop, const char *method, const char *target, json_t *body, int status,
-                    const char *code, const char *message)
-{
-    struct api_answer answer = ask(shop, method, target, body);
-
-    assert_string_equal(api_message(&answer), message);
-    assert_string_equal(answer.error_type, code);
-    assert_int_equal(answer.status, status);
-    api_answer_deinit(&answer);
-}
-
 static void create(struct shop *shop, const char *name)
 {
     char target[128];
 
-    json_decref(
-        accepted(shop, "POST", FUNCTIONS,
-                 json_pack("{s:s, s:s, s:s, s:s, s:{s:o}}", "FunctionName", name, "Runtime", "python3.12", "Role", ROLE,
-                           "Handler", "handler.handler", "Code", "ZipFile", api_zip("handler.py", name)),
-                 201));
+    lambda_done(&shop->world, "POST", FUNCTIONS,
+                json_pack("{s:s, s:s, s:s, s:s, s:{s:o}}", "FunctionName", name, "Runtime", "python3.12", "Role", ROLE,
+                          "Handler", "handler.handler", "Code", "ZipFile", api_zip("handler.py", name)),
+                201);
     snprintf(target, sizeof(target), FUNCTIONS "/%s/versions", name);
-    json_decref(accepted(shop, "POST", target, json_object(), 201));
+    lambda_done(&shop->world, "POST", target, json_object(), 201);
 }
 
 /* Another code and another version of "f". */
 static void publish(struct shop *shop, const char *content)
 {
-    json_decref(accepted(shop, "PUT", FUNCTIONS "/f/code",
-                         json_pack("{s:o, s:b}", "ZipFile", api_zip("handler.py", content), "Publish", 1), 200));
+    lambda_done(&shop->world, "PUT", FUNCTIONS "/f/code",
+                json_pack("{s:o, s:b}", "ZipFile", api_zip("handler.py", content), "Publish", 1), 200);
 }
 
 /* Alias of "f"; `second` NULL: without weights. */
@@ -91,7 +58,7 @@ static json_t *alias_body(const char *name, const char *version, const char *sec
 
 static void create_alias(struct shop *shop, const char *name, const char *version, const char *second)
 {
-    json_decref(accepted(shop, "POST", FUNCTIONS "/f/aliases", alias_body(name, version, second), 201));
+    lambda_done(&shop->world, "POST", FUNCTIONS "/f/aliases", alias_body(name, version, second), 201);
 }
 
 static const char *config(const char *function, const char *qualifier)
@@ -110,14 +77,14 @@ static json_t *count_body(int count)
 
 static void provide(struct shop *shop, const char *function, const char *qualifier, int count)
 {
-    json_decref(accepted(shop, "PUT", config(function, qualifier), count_body(count), 202));
+    lambda_done(&shop->world, "PUT", config(function, qualifier), count_body(count), 202);
 }
 
 static void refused_count(struct shop *shop, const char *function, const char *qualifier, int count,
                           const char *message)
 {
-    refused(shop, "PUT", config(function, qualifier), count_body(count), 400, "InvalidParameterValueException",
-            message);
+    lambda_refused(&shop->world, "PUT", config(function, qualifier), count_body(count), 400,
+                   "InvalidParameterValueException", message);
 }
 
 static void reserve(struct shop *shop, const char *function, int count)
@@ -125,12 +92,12 @@ static void reserve(struct shop *shop, const char *function, int count)
     char target[128];
 
     snprintf(target, sizeof(target), "/2017-10-31/functions/%s/concurrency", function);
-    json_decref(accepted(shop, "PUT", target, json_pack("{s:i}", "ReservedConcurrentExecutions", count), 200));
+    lambda_done(&shop->world, "PUT", target, json_pack("{s:i}", "ReservedConcurrentExecutions", count), 200);
 }
 
 static long long unreserved(struct shop *shop)
 {
-    json_t *settings = accepted(shop, "GET", "/2016-08-19/account-settings", NULL, 200);
+    json_t *settings = lambda_accepted(&shop->world, "GET", "/2016-08-19/account-settings", NULL, 200);
     long long count = json_integer_value(
         json_object_get(json_object_get(settings, "AccountLimit"), "UnreservedConcurrentExecutions"));
 
@@ -188,7 +155,7 @@ static void test_answers_show_what_core_says(void **state)
 
     provide(shop, "f", "1", 5);
     shop->state = (struct core_provisioned_state){CORE_PROVISIONED_IN_PROGRESS, 5, 3, 0, false};
-    answer = accepted(shop, "GET", config("f", "1"), NULL, 200);
+    answer = lambda_accepted(&shop->world, "GET", config("f", "1"), NULL, 200);
     assert_answer(answer, "IN_PROGRESS", "(absent)", 5, 3, 0);
     assert_int_equal(json_object_size(answer), 5);
     assert_int_equal(sscanf(text_of(answer, "LastModified"), "%4u-%*2u-%*2uT%*2u:%*2u:%2u%7s", &year, &digits, zone),
@@ -196,11 +163,11 @@ static void test_answers_show_what_core_says(void **state)
     assert_string_equal(zone, "+0000");
     json_decref(answer);
     shop->state = (struct core_provisioned_state){CORE_PROVISIONED_READY, 5, 5, 5, false};
-    answer = accepted(shop, "GET", config("f", "1"), NULL, 200);
+    answer = lambda_accepted(&shop->world, "GET", config("f", "1"), NULL, 200);
     assert_answer(answer, "READY", "(absent)", 5, 5, 5);
     json_decref(answer);
     shop->state = (struct core_provisioned_state){CORE_PROVISIONED_FAILED, 5, 0, 0, true};
-    answer = accepted(shop, "GET", config("f", "1"), NULL, 200);
+    answer = lambda_accepted(&shop->world, "GET", config("f", "1"), NULL, 200);
     assert_answer(answer, "FAILED", "FUNCTION_ERROR_INIT_FAILURE", 5, 0, 0);
     json_decref(answer);
 }
@@ -211,7 +178,7 @@ static void test_without_core_nothing_is_allocated(void **state)
     json_t *answer;
 
     shop->world.services.read_provisioned = NULL;
-    answer = accepted(shop, "PUT", config("f", "1"), count_body(2), 202);
+    answer = lambda_accepted(&shop->world, "PUT", config("f", "1"), count_body(2), 202);
     assert_answer(answer, "IN_PROGRESS", "(absent)", 2, 0, 0);
     json_decref(answer);
 }
@@ -239,10 +206,11 @@ static void test_pool_and_minimum_are_kept(void **state)
     refused_count(shop, "f", "1", INT32_MAX,
                   "Specified ConcurrentExecutions for function is greater than account's unreserved concurrency "
                   "[1000].");
-    refused(shop, "PUT", "/2017-10-31/functions/g/concurrency", json_pack("{s:i}", "ReservedConcurrentExecutions", 1),
-            400, "InvalidParameterValueException",
-            "Specified ReservedConcurrentExecutions for function decreases account's UnreservedConcurrentExecution "
-            "below its minimum value of [100].");
+    lambda_refused(
+        &shop->world, "PUT", "/2017-10-31/functions/g/concurrency",
+        json_pack("{s:i}", "ReservedConcurrentExecutions", 1), 400, "InvalidParameterValueException",
+        "Specified ReservedConcurrentExecutions for function decreases account's UnreservedConcurrentExecution "
+        "below its minimum value of [100].");
     provide(shop, "f", "1", 900);
     provide(shop, "f", "1", 10);
     provide(shop, "g", "1", 890);
@@ -262,17 +230,17 @@ static void test_provisioned_lies_within_reserved(void **state)
         shop, "f", "2", 5,
         "Requested Provisioned Concurrency should not be greater than the reservedConcurrentExecution for function");
     provide(shop, "f", "2", 4);
-    refused(shop, "PUT", "/2017-10-31/functions/f/concurrency", json_pack("{s:i}", "ReservedConcurrentExecutions", 9),
-            400, "InvalidParameterValueException",
-            " ReservedConcurrentExecutions  9 should not be lower than function's total provisioned concurrency "
-            "[10].");
+    lambda_refused(&shop->world, "PUT", "/2017-10-31/functions/f/concurrency",
+                   json_pack("{s:i}", "ReservedConcurrentExecutions", 9), 400, "InvalidParameterValueException",
+                   " ReservedConcurrentExecutions  9 should not be lower than function's total provisioned concurrency "
+                   "[10].");
     reserve(shop, "f", 0);
     refused_count(
         shop, "f", "1", 7,
         "Requested Provisioned Concurrency should not be greater than the reservedConcurrentExecution for function");
-    json_decref(accepted(shop, "DELETE", "/2017-10-31/functions/f/concurrency", NULL, 204));
+    lambda_done(&shop->world, "DELETE", "/2017-10-31/functions/f/concurrency", NULL, 204);
     assert_int_equal(unreserved(shop), 990);
-    json_decref(accepted(shop, "DELETE", config("f", "1"), NULL, 204));
+    lambda_done(&shop->world, "DELETE", config("f", "1"), NULL, 204);
     assert_int_equal(unreserved(shop), 996);
 }
 
@@ -283,22 +251,25 @@ static void test_qualifier_must_be_given_and_well_formed(void **state)
     static const char *const methods[] = {"GET", "DELETE"};
 
     for (size_t i = 0; i < ARRAY_SIZE(methods); i++) {
-        refused(shop, methods[i], bare, NULL, 400, "ValidationException",
-                "1 validation error detected: Value null at 'qualifier' failed to satisfy constraint: Member must not "
-                "be null");
-        refused(shop, methods[i], config("f", "a.b"), NULL, 400, "ValidationException",
-                "1 validation error detected: Value 'a.b' at 'qualifier' failed to satisfy constraint: Member must "
-                "satisfy regular expression pattern: (|[a-zA-Z0-9$_-]+)");
+        lambda_refused(
+            &shop->world, methods[i], bare, NULL, 400, "ValidationException",
+            "1 validation error detected: Value null at 'qualifier' failed to satisfy constraint: Member must not "
+            "be null");
+        lambda_refused(
+            &shop->world, methods[i], config("f", "a.b"), NULL, 400, "ValidationException",
+            "1 validation error detected: Value 'a.b' at 'qualifier' failed to satisfy constraint: Member must "
+            "satisfy regular expression pattern: (|[a-zA-Z0-9$_-]+)");
     }
-    refused(shop, "PUT", bare, json_object(), 400, "ValidationException",
-            "2 validation errors detected: Value null at 'provisionedConcurrentExecutions' failed to satisfy "
-            "constraint: Member must not be null; Value null at 'qualifier' failed to satisfy constraint: Member must "
-            "not be null");
-    refused(shop, "PUT", config("f:2", "1"), count_body(1), 400, "InvalidParameterValueException",
-            "The derived qualifier from the function name does not match the specified qualifier.");
+    lambda_refused(
+        &shop->world, "PUT", bare, json_object(), 400, "ValidationException",
+        "2 validation errors detected: Value null at 'provisionedConcurrentExecutions' failed to satisfy "
+        "constraint: Member must not be null; Value null at 'qualifier' failed to satisfy constraint: Member must "
+        "not be null");
+    lambda_refused(&shop->world, "PUT", config("f:2", "1"), count_body(1), 400, "InvalidParameterValueException",
+                   "The derived qualifier from the function name does not match the specified qualifier.");
     provide(shop, "f:1", "1", 1);
-    refused(shop, "PUT", config("f", "1"), json_pack("{s:s}", "ProvisionedConcurrentExecutions", "1"), 400,
-            "SerializationException", "STRING_VALUE can not be converted to an Integer");
+    lambda_refused(&shop->world, "PUT", config("f", "1"), json_pack("{s:s}", "ProvisionedConcurrentExecutions", "1"),
+                   400, "SerializationException", "STRING_VALUE can not be converted to an Integer");
 }
 
 static void test_alias_of_latest_cannot_be_provisioned(void **state)
@@ -310,9 +281,9 @@ static void test_alias_of_latest_cannot_be_provisioned(void **state)
                   "Provisioned Concurrency Configs cannot be applied to unpublished function versions.");
     create_alias(shop, "live", "1", NULL);
     provide(shop, "f", "live", 1);
-    refused(shop, "PUT", FUNCTIONS "/f/aliases/live", json_pack("{s:s}", "FunctionVersion", "$LATEST"), 400,
-            "InvalidParameterValueException",
-            "Provisioned Concurrency Configs cannot be applied to unpublished function versions.");
+    lambda_refused(&shop->world, "PUT", FUNCTIONS "/f/aliases/live", json_pack("{s:s}", "FunctionVersion", "$LATEST"),
+                   400, "InvalidParameterValueException",
+                   "Provisioned Concurrency Configs cannot be applied to unpublished function versions.");
 }
 
 static void test_version_is_provisioned_by_itself_or_through_aliases(void **state)
@@ -326,11 +297,11 @@ static void test_version_is_provisioned_by_itself_or_through_aliases(void **stat
     publish(shop, "3");
     create_alias(shop, "live", "1", "2");
     provide(shop, "f", "2", 1);
-    refused(shop, "PUT", config("f", "live"), count_body(1), 409, "ResourceConflictException", already);
-    json_decref(accepted(shop, "DELETE", config("f", "2"), NULL, 204));
+    lambda_refused(&shop->world, "PUT", config("f", "live"), count_body(1), 409, "ResourceConflictException", already);
+    lambda_done(&shop->world, "DELETE", config("f", "2"), NULL, 204);
     provide(shop, "f", "live", 1);
-    refused(shop, "PUT", config("f", "1"), count_body(1), 409, "ResourceConflictException", pointed);
-    refused(shop, "PUT", config("f", "2"), count_body(1), 409, "ResourceConflictException", pointed);
+    lambda_refused(&shop->world, "PUT", config("f", "1"), count_body(1), 409, "ResourceConflictException", pointed);
+    lambda_refused(&shop->world, "PUT", config("f", "2"), count_body(1), 409, "ResourceConflictException", pointed);
     provide(shop, "f", "3", 1);
     create_alias(shop, "other", "1", NULL);
     provide(shop, "f", "other", 1);
@@ -346,14 +317,14 @@ static void test_weights_are_refused_only_by_strict_aws(void **state)
     create_alias(shop, "live", "1", NULL);
     provide(shop, "f", "canary", 2);
     provide(shop, "f", "live", 2);
-    json_decref(accepted(shop, "PUT", FUNCTIONS "/f/aliases/live", alias_body(NULL, "1", "2"), 200));
-    json_decref(accepted(shop, "PUT", FUNCTIONS "/f/aliases/live",
-                         json_pack("{s:{s:{}}}", "RoutingConfig", "AdditionalVersionWeights"), 200));
+    lambda_done(&shop->world, "PUT", FUNCTIONS "/f/aliases/live", alias_body(NULL, "1", "2"), 200);
+    lambda_done(&shop->world, "PUT", FUNCTIONS "/f/aliases/live",
+                json_pack("{s:{s:{}}}", "RoutingConfig", "AdditionalVersionWeights"), 200);
     shop->world.services.strict_aws = true;
     refused_count(shop, "f", "canary", 3, weights);
-    refused(shop, "PUT", FUNCTIONS "/f/aliases/live", alias_body(NULL, "1", "2"), 400, "InvalidParameterValueException",
-            weights);
-    json_decref(accepted(shop, "PUT", FUNCTIONS "/f/aliases/live", alias_body(NULL, "2", NULL), 200));
+    lambda_refused(&shop->world, "PUT", FUNCTIONS "/f/aliases/live", alias_body(NULL, "1", "2"), 400,
+                   "InvalidParameterValueException", weights);
+    lambda_done(&shop->world, "PUT", FUNCTIONS "/f/aliases/live", alias_body(NULL, "2", NULL), 200);
     provide(shop, "f", "live", 3);
 }
 
@@ -366,13 +337,14 @@ static void test_configuration_goes_with_version_alias_and_function(void **state
     provide(shop, "f", "live", 3);
     provide(shop, "f", "2", 4);
     assert_int_equal(unreserved(shop), 993);
-    json_decref(accepted(shop, "DELETE", FUNCTIONS "/f/aliases/live", NULL, 204));
+    lambda_done(&shop->world, "DELETE", FUNCTIONS "/f/aliases/live", NULL, 204);
     assert_int_equal(unreserved(shop), 996);
-    json_decref(accepted(shop, "DELETE", FUNCTIONS "/f?Qualifier=2", NULL, 204));
+    lambda_done(&shop->world, "DELETE", FUNCTIONS "/f?Qualifier=2", NULL, 204);
     assert_int_equal(unreserved(shop), 1000);
-    refused(shop, "GET", config("f", "2"), NULL, 404, "ResourceNotFoundException", "Function not found: " ARN ":2");
+    lambda_refused(&shop->world, "GET", config("f", "2"), NULL, 404, "ResourceNotFoundException",
+                   "Function not found: " ARN ":2");
     provide(shop, "f", "1", 5);
-    json_decref(accepted(shop, "DELETE", FUNCTIONS "/f", NULL, 204));
+    lambda_done(&shop->world, "DELETE", FUNCTIONS "/f", NULL, 204);
     assert_int_equal(unreserved(shop), 1000);
 }
 
@@ -382,9 +354,9 @@ static void test_configuration_survives_a_restart(void **state)
     json_t *before, *after;
 
     provide(shop, "f", "1", 5);
-    before = accepted(shop, "GET", config("f", "1"), NULL, 200);
+    before = lambda_accepted(&shop->world, "GET", config("f", "1"), NULL, 200);
     api_restart(&shop->world);
-    after = accepted(shop, "GET", config("f", "1"), NULL, 200);
+    after = lambda_accepted(&shop->world, "GET", config("f", "1"), NULL, 200);
     assert_true(json_equal(before, after));
     json_decref(before);
     json_decref(after);
@@ -395,7 +367,7 @@ static json_t *list(struct shop *shop, const char *query)
     char target[256];
 
     snprintf(target, sizeof(target), "/2019-09-30/functions/f/provisioned-concurrency?List=ALL%s", query);
-    return accepted(shop, "GET", target, NULL, 200);
+    return lambda_accepted(&shop->world, "GET", target, NULL, 200);
 }
 
 static void assert_row(const json_t *page, size_t i, const char *arn)
@@ -433,14 +405,16 @@ static void test_list_is_paged_by_qualifier(void **state)
     assert_string_equal(text_of(page, "NextMarker"), "(absent)");
     assert_row(page, 0, ARN ":live");
     json_decref(page);
-    refused(shop, "GET", "/2019-09-30/functions/f/provisioned-concurrency?List=ALL&MaxItems=51", NULL, 400,
-            "ValidationException",
-            "1 validation error detected: Value '51' at 'maxItems' failed to satisfy constraint: Member must have "
-            "value less than or equal to 50");
-    refused(shop, "GET", "/2019-09-30/functions/f/provisioned-concurrency?List=ALL&MaxItems=0", NULL, 400,
-            "ValidationException",
-            "1 validation error detected: Value '0' at 'maxItems' failed to satisfy constraint: Member must have value "
-            "greater than or equal to 1");
+    lambda_refused(
+        &shop->world, "GET", "/2019-09-30/functions/f/provisioned-concurrency?List=ALL&MaxItems=51", NULL, 400,
+        "ValidationException",
+        "1 validation error detected: Value '51' at 'maxItems' failed to satisfy constraint: Member must have "
+        "value less than or equal to 50");
+    lambda_refused(
+        &shop->world, "GET", "/2019-09-30/functions/f/provisioned-concurrency?List=ALL&MaxItems=0", NULL, 400,
+        "ValidationException",
+        "1 validation error detected: Value '0' at 'maxItems' failed to satisfy constraint: Member must have value "
+        "greater than or equal to 1");
 }
 
 int main(void)

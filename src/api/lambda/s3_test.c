@@ -1,5 +1,5 @@
 /* Code in S3, against a small server on a loopback port of its own. */
-#include "api/testing.h"
+#include "api/lambda/testing.h"
 #include "http/client.h"
 #include "http/server.h"
 #include "store/zip_builder.h"
@@ -10,8 +10,6 @@
 #include <sys/stat.h>
 
 #include <cmocka.h>
-
-#define FUNCTIONS "/2015-03-31/functions"
 
 struct fixture {
     struct api_world world;
@@ -104,8 +102,7 @@ static struct api_answer create(struct fixture *fixture, const char *key, const 
 
     return api_exchange_json(&fixture->world, "POST", FUNCTIONS,
                              json_pack("{s:s, s:s, s:s, s:s, s:o}", "FunctionName", "f", "Runtime", "python3.12",
-                                       "Role", "arn:aws:iam::111111111111:role/r", "Handler", "handler.handler", "Code",
-                                       code));
+                                       "Role", ROLE, "Handler", "handler.handler", "Code", code));
 }
 
 static void test_object_becomes_the_function_s_code(void **state)

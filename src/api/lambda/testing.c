@@ -14,6 +14,13 @@ int lambda_test_setup(void **state)
     return 0;
 }
 
+int lambda_test_setup_function(void **state)
+{
+    lambda_test_setup(state);
+    api_create_function(*state, "f");
+    return 0;
+}
+
 int lambda_test_teardown(void **state)
 {
     api_close(*state);
@@ -46,12 +53,41 @@ void lambda_done(struct api_world *world, const char *method, const char *target
 void lambda_refused(struct api_world *world, const char *method, const char *target, json_t *body, int status,
                     const char *code, const char *message)
 {
-    struct api_answer answer = exchange(world, method, target, body);
+    lambda_assert_error(exchange(world, method, target, body), status, code, message);
+}
 
+struct api_answer lambda_expect(struct api_world *world, int status, const char *method, const char *target,
+                                const char *body)
+{
+    struct api_answer answer = api_exchange(world, method, target, body);
+
+    if (answer.status != status)
+        fail_msg("%s %s: %d %s", method, target, answer.status, api_message(&answer));
+    return answer;
+}
+
+void lambda_expect_status(struct api_world *world, int status, const char *method, const char *target, const char *body)
+{
+    struct api_answer answer = lambda_expect(world, status, method, target, body);
+
+    api_answer_deinit(&answer);
+}
+
+void lambda_assert_error(struct api_answer answer, int status, const char *code, const char *message)
+{
     assert_string_equal(api_message(&answer), message);
     assert_string_equal(answer.error_type, code);
     assert_int_equal(answer.status, status);
     api_answer_deinit(&answer);
+}
+
+void lambda_assert_json(const json_t *value, const char *expected)
+{
+    json_t *wanted = json_loads(expected, 0, NULL);
+
+    if (!json_equal(value, wanted))
+        fail_msg("got %s", json_dumps(value, 0));
+    json_decref(wanted);
 }
 
 json_t *lambda_creation(const char *name)

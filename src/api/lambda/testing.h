@@ -10,6 +10,8 @@
 
 /* For cmocka_unit_test_setup_teardown: a struct api_world as the state. */
 int lambda_test_setup(void **state);
+/* The same with a function "f". */
+int lambda_test_setup_function(void **state);
 int lambda_test_teardown(void **state);
 
 /* Must succeed; whatever is due then is done. Takes the body (may be NULL); the caller owns the answer's. */
@@ -19,6 +21,19 @@ void lambda_done(struct api_world *world, const char *method, const char *target
 /* Must be refused so. Takes the body (may be NULL). */
 void lambda_refused(struct api_world *world, const char *method, const char *target, json_t *body, int status,
                     const char *code, const char *message);
+
+/*
+ * The same for a body as text (may be NULL): the answer, which must have this status; the caller owns it. What is due
+ * then is not done yet.
+ */
+struct api_answer lambda_expect(struct api_world *world, int status, const char *method, const char *target,
+                                const char *body);
+void lambda_expect_status(struct api_world *world, int status, const char *method, const char *target,
+                          const char *body);
+/* The answer, which is taken, must be this error. */
+void lambda_assert_error(struct api_answer answer, int status, const char *code, const char *message);
+/* The value must be what this text says. */
+void lambda_assert_json(const json_t *value, const char *expected);
 
 /* Everything that CreateFunction needs. */
 json_t *lambda_creation(const char *name);
