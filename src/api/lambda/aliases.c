@@ -351,11 +351,6 @@ static int build_deletion(struct call *call, struct catalog_change *change)
     return alias ? catalog_change_delete_alias(change, alias) : 0; /* nothing to delete is success */
 }
 
-static void answer_deletion(struct call *call)
-{
-    operation_respond(call->operation, 204, NULL);
-}
-
 void lambda_delete_alias(struct operation *operation)
 {
     struct call *call = call_new(operation);
@@ -369,31 +364,23 @@ void lambda_delete_alias(struct operation *operation)
     if (r)
         call_end(call, r, "finding the alias");
     else
-        call_submit(call, build_deletion, answer_deletion);
+        call_submit(call, build_deletion, call_respond_empty);
 }
 
 /* --- ListAliases --- */
 
-static int list_aliases(struct call *call, const struct page *page, struct span version, json_t *answer)
+/* `context` is the version that they must be for, empty for any. */
+static int render_listed(struct call *call, struct span name, const void *value, const void *context, json_t **ret_row)
 {
-    const struct catalog_function *function = call_find_function(call);
-    json_t *rows = json_object_get(answer, "Aliases");
-    struct span *names;
-    struct span last = SPAN_NONE;
-    int r = page_sort_keys(call, &function->aliases, &names);
+    const struct catalog_alias *alias = value;
+    const struct span *version = context;
 
-    for (size_t i = 0; r == 0 && i < function->aliases.count; i++) {
-        const struct catalog_alias *alias = table_get(&function->aliases, names[i]);
-        if (span_compare(names[i], page->after) <= 0)
-            continue;
-        if (version.length && !span_equal(version, span_from(alias->version->number)))
-            continue;
-        if (json_array_size(rows) == page->maximum)
-            return page_set_next(answer, last);
-        r = json_array_append_new(rows, render_alias(alias)) < 0 ? -ENOMEM : 0;
-        last = names[i];
-    }
-    return r;
+    (void)call;
+    (void)name;
+    if (version->length && !span_equal(*version, span_from(alias->version->number)))
+        return 0;
+    *ret_row = render_alias(alias);
+    return *ret_row ? 0 : -ENOMEM;
 }
 
 void lambda_list_aliases(struct operation *operation)
@@ -401,7 +388,6 @@ void lambda_list_aliases(struct operation *operation)
     struct call *call = call_new(operation);
     struct span version = SPAN_NONE;
     struct page page;
-    json_t *answer;
     int r;
 
     if (!call)
@@ -417,10 +403,6 @@ void lambda_list_aliases(struct operation *operation)
         call_end(call, r, "finding the function");
         return;
     }
-    answer = json_pack("{s:[]}", "Aliases");
-    if (answer && list_aliases(call, &page, version, answer) < 0) {
-        json_decref(answer);
-        answer = NULL;
-    }
-    call_respond(call, 200, answer);
+    page_respond_list(call, &page,
+                      &(struct page_list){"Aliases", &call_find_function(call)->aliases, render_listed, &version});
 }

@@ -2,11 +2,23 @@
 
 #include <stdlib.h>
 
+enum { LIST_ITEMS_MAX = 50 };
+
 const json_t *attached_find(const struct call *call, enum catalog_record_kind kind)
 {
     const struct catalog_function *function = call_find_function(call);
 
     return function ? catalog_find_attached(function, kind, call->qualifier) : NULL;
+}
+
+int attached_delete(struct call *call, struct catalog_change *change, enum catalog_record_kind kind,
+                    int (*refuse)(struct call *call))
+{
+    const struct catalog_function *function = table_get(&catalog_change_scope(change)->functions, call->function_name);
+
+    if (!function || !catalog_find_attached(function, kind, call->qualifier))
+        return refuse(call);
+    return catalog_change_delete_attached(change, function, kind, call->qualifier);
 }
 
 static int compare(const void *a, const void *b)
@@ -36,24 +48,39 @@ static int collect(struct call *call, const struct catalog_function *function, e
     return 0;
 }
 
-void attached_respond_list(struct call *call, const struct catalog_function *function, enum catalog_record_kind kind,
-                           const struct page *page, const char *member,
-                           json_t *(*render)(struct call *call, const struct attached *attached))
+static void respond(struct call *call, const struct catalog_function *function, const struct attached_list *list,
+                    const struct page *page)
 {
-    json_t *answer = json_pack("{s:[]}", member);
-    json_t *array = json_object_get(answer, member);
+    json_t *array = json_array();
+    struct span last = SPAN_NONE;
     struct attached *rows;
     size_t count;
-    int r = answer ? collect(call, function, kind, page->after, &rows, &count) : -ENOMEM;
+    int r = array ? collect(call, function, list->kind, page->after, &rows, &count) : -ENOMEM;
 
     for (size_t i = 0; r == 0 && i < MIN(count, page->maximum); i++)
-        r = json_array_append_new(array, render(call, &rows[i])) < 0 ? -ENOMEM : 0;
+        r = json_array_append_new(array, list->render(call, &rows[i])) < 0 ? -ENOMEM : 0;
     if (r == 0 && count > page->maximum)
-        r = page_set_next(answer, rows[page->maximum - 1].qualifier);
-    if (r == 0) {
-        call_respond(call, 200, answer);
+        last = rows[page->maximum - 1].qualifier;
+    page_respond(call, list->member, array, last, r);
+}
+
+void attached_list(struct operation *operation, const struct attached_list *list)
+{
+    struct call *call = call_new(operation);
+    const struct catalog_function *function;
+    struct page page;
+    int r;
+
+    if (!call)
         return;
-    }
-    json_decref(answer);
-    call_end(call, r, "listing");
+    r = page_read_up_to(call, LIST_ITEMS_MAX, &page);
+    if (r == 0)
+        r = call_check_names(call, list->form, CALL_UNQUALIFIED);
+    function = r == 0 ? call_find_function(call) : NULL;
+    if (r == 0 && !function)
+        r = list->refuse_function(call);
+    if (r)
+        call_end(call, r, "finding the function");
+    else
+        respond(call, function, list, &page);
 }

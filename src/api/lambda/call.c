@@ -54,6 +54,11 @@ void call_respond(struct call *call, int status, json_t *document)
         call_end(call, -ENOMEM, "writing the answer");
 }
 
+void call_respond_empty(struct call *call)
+{
+    operation_respond(call->operation, 204, NULL);
+}
+
 struct catalog_function *call_find_function(const struct call *call)
 {
     const struct operation *operation = call->operation;

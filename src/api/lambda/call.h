@@ -57,6 +57,8 @@ void call_end(struct call *call, int r, const char *what);
 
 /* Answers with the document (taken); NULL is an answer that memory ran out for. The call is gone after. */
 void call_respond(struct call *call, int status, json_t *document);
+/* 204 without a body, also as call_submit's `answer`. */
+void call_respond_empty(struct call *call);
 
 /* The catalog's function, NULL when there is none. */
 struct catalog_function *call_find_function(const struct call *call);
@@ -113,5 +115,20 @@ int page_read_up_to(struct call *call, size_t maximum, struct page *ret_page) MU
 int page_read_of(struct call *call, size_t items, struct page *ret_page) MUST_USE;
 /* Names of a table in bytewise order, in the arena. -ENOMEM. */
 int page_sort_keys(struct call *call, const struct table *table, struct span **ret_keys) MUST_USE;
-/* Sets NextMarker in the answer. -ENOMEM. */
-int page_set_next(json_t *answer, struct span last) MUST_USE;
+/*
+ * Answers with the rows (taken) as `member`, and with NextMarker when there are more behind `last` (empty: there are
+ * not). With a failure instead when `r` says so. The call is gone after.
+ */
+void page_respond(struct call *call, const char *member, json_t *rows, struct span last, int r);
+
+/* A list of what a table holds, by key. */
+struct page_list {
+    const char *member;        /* of the answer */
+    const struct table *table; /* NULL: empty */
+    /* The row for an item; NULL through ret_row for one that is not wanted. 0, -ENOMEM. */
+    int (*render)(struct call *call, struct span key, const void *value, const void *context, json_t **ret_row);
+    const void *context;
+};
+
+/* Answers with the page. The call is gone after. */
+void page_respond_list(struct call *call, const struct page *page, const struct page_list *list);

@@ -304,11 +304,6 @@ static int build_deletion(struct call *call, struct catalog_change *change)
     return catalog_change_delete_record(change, CATALOG_CODE_SIGNING_CONFIG, id_of(call, arn));
 }
 
-static void answer_deletion(struct call *call)
-{
-    operation_respond(call->operation, 204, NULL);
-}
-
 void lambda_delete_code_signing_config(struct operation *operation)
 {
     struct call *call = call_new(operation);
@@ -320,37 +315,22 @@ void lambda_delete_code_signing_config(struct operation *operation)
     if (r)
         call_end(call, r, "checking the ARN");
     else
-        call_submit(call, build_deletion, answer_deletion);
+        call_submit(call, build_deletion, call_respond_empty);
 }
 
 /* --- ListCodeSigningConfigs --- */
 
-static int list(struct call *call, const struct page *page, json_t *answer)
+static int render_listed(struct call *call, struct span id, const void *value, const void *context, json_t **ret_row)
 {
-    const struct catalog_scope *scope = scope_of(call);
-    const struct table *records = scope ? &scope->records[CATALOG_CODE_SIGNING_CONFIG] : NULL;
-    json_t *rows = json_object_get(answer, "CodeSigningConfigs");
-    struct span last = SPAN_NONE;
-    struct span *ids;
-    int r = records ? page_sort_keys(call, records, &ids) : 0;
-
-    for (size_t i = 0; r == 0 && records && i < records->count; i++) {
-        const struct catalog_record *record = table_get(records, ids[i]);
-        if (span_compare(ids[i], page->after) <= 0)
-            continue;
-        if (json_array_size(rows) == page->maximum)
-            return page_set_next(answer, last);
-        if (json_array_append_new(rows, render(call, ids[i], record->document)) < 0)
-            r = -ENOMEM;
-        last = ids[i];
-    }
-    return r;
+    (void)context;
+    *ret_row = render(call, id, ((const struct catalog_record *)value)->document);
+    return *ret_row ? 0 : -ENOMEM;
 }
 
 void lambda_list_code_signing_configs(struct operation *operation)
 {
     struct call *call = call_new(operation);
-    json_t *answer = NULL;
+    const struct catalog_scope *scope;
     struct page page;
     int r;
 
@@ -359,14 +339,13 @@ void lambda_list_code_signing_configs(struct operation *operation)
     r = page_read(call, &page);
     if (r == 0)
         r = call_finish_validation(call);
-    if (r == 0) {
-        answer = json_pack("{s:[]}", "CodeSigningConfigs");
-        r = answer ? list(call, &page, answer) : -ENOMEM;
-    }
-    if (r == 0) {
-        call_respond(call, 200, answer);
+    if (r) {
+        call_end(call, r, "checking the page");
         return;
     }
-    json_decref(answer);
-    call_end(call, r, "listing code signing configurations");
+    scope = scope_of(call);
+    page_respond_list(call, &page,
+                      &(struct page_list){"CodeSigningConfigs",
+                                          scope ? &scope->records[CATALOG_CODE_SIGNING_CONFIG] : NULL, render_listed,
+                                          NULL});
 }

@@ -9,7 +9,7 @@
 #include "aws/shapes.h"
 #include "base/clock.h"
 
-enum { RETRIES_MAX = 2, AGE_S_MIN = 60, AGE_S_MAX = 21600, LIST_ITEMS_MAX = 50 };
+enum { RETRIES_MAX = 2, AGE_S_MIN = 60, AGE_S_MAX = 21600 };
 
 static const struct input_member destination_members[] = {{.name = "Destination", .kind = INPUT_STRING}, {0}};
 
@@ -316,16 +316,7 @@ void lambda_get_function_event_invoke_config(struct operation *operation)
 
 static int build_deletion(struct call *call, struct catalog_change *change)
 {
-    struct catalog_function *function = table_get(&catalog_change_scope(change)->functions, call->function_name);
-
-    if (!function || !catalog_find_attached(function, CATALOG_EVENT_INVOKE_CONFIG, call->qualifier))
-        return refuse_missing(call);
-    return catalog_change_delete_attached(change, function, CATALOG_EVENT_INVOKE_CONFIG, call->qualifier);
-}
-
-static void answer_deletion(struct call *call)
-{
-    operation_respond(call->operation, 204, NULL);
+    return attached_delete(call, change, CATALOG_EVENT_INVOKE_CONFIG, refuse_missing);
 }
 
 void lambda_delete_function_event_invoke_config(struct operation *operation)
@@ -339,28 +330,15 @@ void lambda_delete_function_event_invoke_config(struct operation *operation)
     if (r)
         call_end(call, r, "checking the names");
     else
-        call_submit(call, build_deletion, answer_deletion);
+        call_submit(call, build_deletion, call_respond_empty);
 }
 
 /* --- ListFunctionEventInvokeConfigs --- */
 
 void lambda_list_function_event_invoke_configs(struct operation *operation)
 {
-    struct call *call = call_new(operation);
-    const struct catalog_function *function;
-    struct page page;
-    int r;
+    static const struct attached_list list = {CATALOG_EVENT_INVOKE_CONFIG, FUNCTION_NAME_NAMESPACED,
+                                              "FunctionEventInvokeConfigs", refuse_function, render};
 
-    if (!call)
-        return;
-    r = page_read_up_to(call, LIST_ITEMS_MAX, &page);
-    if (r == 0)
-        r = call_check_names(call, FUNCTION_NAME_NAMESPACED, CALL_UNQUALIFIED);
-    function = r == 0 ? call_find_function(call) : NULL;
-    if (r == 0 && !function)
-        r = refuse_function(call);
-    if (r)
-        call_end(call, r, "finding the function");
-    else
-        attached_respond_list(call, function, CATALOG_EVENT_INVOKE_CONFIG, &page, "FunctionEventInvokeConfigs", render);
+    attached_list(operation, &list);
 }

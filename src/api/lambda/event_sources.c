@@ -237,21 +237,30 @@ void lambda_create_event_source_mapping(struct operation *operation)
 
 /* --- GetEventSourceMapping --- */
 
-void lambda_get_event_source_mapping(struct operation *operation)
+/* The mapping that the path names. NULL: it has been answered. */
+static struct mapping_call *open_mapping(struct operation *operation, const json_t **ret_record)
 {
     struct mapping_call *mapping = mapping_call_new(operation);
-    const json_t *record;
     int r;
 
     if (!mapping)
-        return;
+        return NULL;
     validate_uuid(mapping);
     r = call_finish_validation(mapping->call);
     if (r == 0)
-        r = find_now(mapping, &record);
-    if (r)
-        call_end(mapping->call, r, "finding the mapping");
-    else
+        r = find_now(mapping, ret_record);
+    if (r == 0)
+        return mapping;
+    call_end(mapping->call, r, "finding the mapping");
+    return NULL;
+}
+
+void lambda_get_event_source_mapping(struct operation *operation)
+{
+    const json_t *record;
+    struct mapping_call *mapping = open_mapping(operation, &record);
+
+    if (mapping)
         call_respond(mapping->call, 200, render(operation, mapping->uuid, record, settled_state(record)));
 }
 
@@ -348,19 +357,10 @@ static int build_deletion(struct call *call, struct catalog_change *change)
 
 void lambda_delete_event_source_mapping(struct operation *operation)
 {
-    struct mapping_call *mapping = mapping_call_new(operation);
     const json_t *record;
-    int r;
+    struct mapping_call *mapping = open_mapping(operation, &record);
 
-    if (!mapping)
-        return;
-    validate_uuid(mapping);
-    r = call_finish_validation(mapping->call);
-    if (r == 0)
-        r = find_now(mapping, &record);
-    if (r)
-        call_end(mapping->call, r, "finding the mapping");
-    else
+    if (mapping)
         call_submit(mapping->call, build_deletion, answer_changed);
 }
 
@@ -404,36 +404,23 @@ static bool is_wanted(const struct filter *filter, const json_t *record)
             span_equal(filter->function_arn, input_string(configuration, "FunctionArn")));
 }
 
-/* A page of the mappings that the filter wants, by UUID. */
-static int list(struct call *call, const struct filter *filter, const struct page *page, json_t *answer)
+/* `context` is the filter. */
+static int render_listed(struct call *call, struct span uuid, const void *value, const void *context, json_t **ret_row)
 {
-    const struct operation *operation = call->operation;
-    const struct catalog_scope *scope = catalog_find_scope(call->catalog, operation->account, operation->region);
-    const struct table *records = scope ? &scope->records[CATALOG_EVENT_SOURCE_MAPPING] : NULL;
-    json_t *rows = json_object_get(answer, "EventSourceMappings");
-    struct span last = SPAN_NONE;
-    struct span *uuids;
-    int r = records ? page_sort_keys(call, records, &uuids) : 0;
+    const json_t *document = ((const struct catalog_record *)value)->document;
 
-    for (size_t i = 0; r == 0 && records && i < records->count; i++) {
-        const json_t *record = catalog_find_record(scope, CATALOG_EVENT_SOURCE_MAPPING, uuids[i]);
-        if (span_compare(uuids[i], page->after) <= 0 || !is_wanted(filter, record))
-            continue;
-        if (json_array_size(rows) == page->maximum)
-            return page_set_next(answer, last);
-        last = uuids[i];
-        if (json_array_append_new(rows, render(call->operation, last, record, settled_state(record))) < 0)
-            r = -ENOMEM;
-    }
-    return r;
+    if (!is_wanted(context, document))
+        return 0;
+    *ret_row = render(call->operation, uuid, document, settled_state(document));
+    return *ret_row ? 0 : -ENOMEM;
 }
 
 void lambda_list_event_source_mappings(struct operation *operation)
 {
     struct call *call = call_new(operation);
     struct filter filter;
+    const struct catalog_scope *scope;
     struct page page;
-    json_t *answer = NULL;
     int r;
 
     if (!call)
@@ -441,14 +428,13 @@ void lambda_list_event_source_mappings(struct operation *operation)
     r = page_read_of(call, LIST_ITEMS, &page);
     if (r == 0)
         r = read_filter(call, &filter);
-    if (r == 0)
-        answer = json_pack("{s:[]}", "EventSourceMappings");
-    if (r == 0)
-        r = answer ? list(call, &filter, &page, answer) : -ENOMEM;
-    if (r == 0) {
-        call_respond(call, 200, answer);
+    if (r) {
+        call_end(call, r, "checking the list");
         return;
     }
-    json_decref(answer);
-    call_end(call, r, "listing the mappings");
+    scope = catalog_find_scope(call->catalog, operation->account, operation->region);
+    page_respond_list(call, &page,
+                      &(struct page_list){"EventSourceMappings",
+                                          scope ? &scope->records[CATALOG_EVENT_SOURCE_MAPPING] : NULL, render_listed,
+                                          &filter});
 }

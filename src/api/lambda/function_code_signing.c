@@ -128,11 +128,6 @@ static int build_deletion(struct call *call, struct catalog_change *change)
     return catalog_change_delete_attached(change, function, CATALOG_FUNCTION_CODE_SIGNING, SPAN_NONE);
 }
 
-static void answer_deletion(struct call *call)
-{
-    operation_respond(call->operation, 204, NULL);
-}
-
 void lambda_delete_function_code_signing_config(struct operation *operation)
 {
     struct call *call = call_new(operation);
@@ -144,31 +139,22 @@ void lambda_delete_function_code_signing_config(struct operation *operation)
     if (r)
         call_end(call, r, "checking the names");
     else
-        call_submit(call, build_deletion, answer_deletion);
+        call_submit(call, build_deletion, call_respond_empty);
 }
 
 /* --- ListFunctionsByCodeSigningConfig --- */
 
-static int list(struct call *call, struct span arn, const struct page *page, json_t *answer)
+/* `context` is the configuration's ARN. */
+static int render_listed(struct call *call, struct span name, const void *value, const void *context, json_t **ret_row)
 {
-    const struct catalog_scope *scope =
-        catalog_find_scope(call->catalog, call->operation->account, call->operation->region);
-    json_t *rows = json_object_get(answer, "FunctionArns");
-    struct span last = SPAN_NONE;
-    struct span *names;
-    int r = page_sort_keys(call, &scope->functions, &names);
+    const struct catalog_function *function = value;
 
-    for (size_t i = 0; r == 0 && i < scope->functions.count; i++) {
-        const struct catalog_function *function = table_get(&scope->functions, names[i]);
-        if (span_compare(names[i], page->after) <= 0 || !span_equal(span_from(code_signing_arn_of(function)), arn))
-            continue;
-        if (json_array_size(rows) == page->maximum)
-            return page_set_next(answer, last);
-        if (json_array_append_new(rows, json_string(function->arn)) < 0)
-            r = -ENOMEM;
-        last = names[i];
-    }
-    return r;
+    (void)call;
+    (void)name;
+    if (!span_equal(span_from(code_signing_arn_of(function)), *(const struct span *)context))
+        return 0;
+    *ret_row = json_string(function->arn);
+    return *ret_row ? 0 : -ENOMEM;
 }
 
 static int check_list(struct call *call, struct span arn, struct page *page)
@@ -186,21 +172,17 @@ void lambda_list_functions_by_code_signing_config(struct operation *operation)
 {
     struct call *call = call_new(operation);
     struct span arn = operation_parameter(operation, SPAN("CodeSigningConfigArn"));
-    json_t *answer = NULL;
+    const struct catalog_scope *scope;
     struct page page;
     int r;
 
     if (!call)
         return;
     r = check_list(call, arn, &page);
-    if (r == 0) {
-        answer = json_pack("{s:[]}", "FunctionArns");
-        r = answer ? list(call, arn, &page, answer) : -ENOMEM;
-    }
-    if (r == 0) {
-        call_respond(call, 200, answer);
+    if (r) {
+        call_end(call, r, "finding the configuration");
         return;
     }
-    json_decref(answer);
-    call_end(call, r, "listing functions");
+    scope = catalog_find_scope(call->catalog, operation->account, operation->region);
+    page_respond_list(call, &page, &(struct page_list){"FunctionArns", &scope->functions, render_listed, &arn});
 }

@@ -11,7 +11,7 @@
 #include "aws/shapes.h"
 #include "base/clock.h"
 
-enum { LIST_ITEMS_MAX = 50, MAX_AGE_MAX = 86400 };
+enum { MAX_AGE_MAX = 86400 };
 
 static const struct input_member cors_members[] = {
     {.name = "AllowCredentials", .kind = INPUT_BOOLEAN},
@@ -309,16 +309,7 @@ void lambda_get_function_url_config(struct operation *operation)
 
 static int build_deletion(struct call *call, struct catalog_change *change)
 {
-    struct catalog_function *function = table_get(&catalog_change_scope(change)->functions, call->function_name);
-
-    if (!function || !catalog_find_attached(function, CATALOG_FUNCTION_URL, call->qualifier))
-        return refuse_missing(call);
-    return catalog_change_delete_attached(change, function, CATALOG_FUNCTION_URL, call->qualifier);
-}
-
-static void answer_deletion(struct call *call)
-{
-    operation_respond(call->operation, 204, NULL);
+    return attached_delete(call, change, CATALOG_FUNCTION_URL, refuse_missing);
 }
 
 void lambda_delete_function_url_config(struct operation *operation)
@@ -332,28 +323,15 @@ void lambda_delete_function_url_config(struct operation *operation)
     if (r)
         call_end(call, r, "checking the names");
     else
-        call_submit(call, build_deletion, answer_deletion);
+        call_submit(call, build_deletion, call_respond_empty);
 }
 
 /* --- ListFunctionUrlConfigs --- */
 
 void lambda_list_function_url_configs(struct operation *operation)
 {
-    struct call *call = call_new(operation);
-    const struct catalog_function *function;
-    struct page page;
-    int r;
+    static const struct attached_list list = {CATALOG_FUNCTION_URL, FUNCTION_NAME_URL, "FunctionUrlConfigs",
+                                              refuse_function, render_whole};
 
-    if (!call)
-        return;
-    r = page_read_up_to(call, LIST_ITEMS_MAX, &page);
-    if (r == 0)
-        r = call_check_names(call, FUNCTION_NAME_URL, CALL_UNQUALIFIED);
-    function = r == 0 ? call_find_function(call) : NULL;
-    if (r == 0 && !function)
-        r = refuse_function(call);
-    if (r)
-        call_end(call, r, "finding the function");
-    else
-        attached_respond_list(call, function, CATALOG_FUNCTION_URL, &page, "FunctionUrlConfigs", render_whole);
+    attached_list(operation, &list);
 }

@@ -21,24 +21,6 @@ static const struct catalog_scope *own_scope(const struct call *call)
     return catalog_find_scope(call->catalog, operation->account, operation->region);
 }
 
-/* The answer when all rows are there; takes them. `last` is empty when there are no more. */
-static void respond(struct call *call, const char *member, json_t *rows, struct span last, int r)
-{
-    json_t *answer;
-
-    if (r < 0) {
-        json_decref(rows);
-        call_end(call, r, "listing layers");
-        return;
-    }
-    answer = json_pack("{s:o}", member, rows);
-    if (answer && last.length && page_set_next(answer, last) < 0) {
-        json_decref(answer);
-        answer = NULL;
-    }
-    call_respond(call, 200, answer);
-}
-
 /* --- ListLayers --- */
 
 /* The newest version that matches, at `from` or below; 0 when there is none. */
@@ -52,48 +34,29 @@ static uint64_t find_matching(struct call *call, const struct catalog_scope *sco
     return 0;
 }
 
-static json_t *render_layer(struct call *call, const struct catalog_scope *scope, struct span name, uint64_t version)
+static int render_layer(struct call *call, struct span name, const void *value, const void *context, json_t **ret_row)
 {
+    const struct catalog_scope *scope = context;
+    uint64_t version = find_matching(call, scope, name, layer_next_version(scope, name) - 1);
     struct layer_name layer = {call->operation->account, call->operation->region, name, version};
-    json_t *row = layer_render(call, &layer, layer_find_in(scope, name, version));
+    json_t *row;
 
+    (void)value;
+    if (!version)
+        return 0;
+    row = layer_render(call, &layer, layer_find_in(scope, name, version));
     layer.version = 0;
-    return row ? json_pack("{s:s%, s:s, s:o}", "LayerName", name.data, name.length, "LayerArn", layer_arn(call, &layer),
-                           "LatestMatchingVersion", row)
-               : NULL;
-}
-
-static int list_layers(struct call *call, const struct page *page, json_t *rows, struct span *ret_last)
-{
-    const struct catalog_scope *scope = own_scope(call);
-    struct span *names;
-    struct span last = SPAN_NONE;
-    int r = scope ? page_sort_keys(call, &scope->records[CATALOG_LAYER], &names) : 0;
-
-    for (size_t i = 0; r == 0 && scope && i < scope->records[CATALOG_LAYER].count; i++) {
-        uint64_t version;
-        if (page->after.length && span_compare(names[i], page->after) <= 0)
-            continue;
-        version = find_matching(call, scope, names[i], layer_next_version(scope, names[i]) - 1);
-        if (!version)
-            continue;
-        if (json_array_size(rows) == page->maximum) {
-            *ret_last = last;
-            return 0;
-        }
-        if (json_array_append_new(rows, render_layer(call, scope, names[i], version)) < 0)
-            r = -ENOMEM;
-        last = names[i];
-    }
-    return r;
+    *ret_row = row ? json_pack("{s:s%, s:s, s:o}", "LayerName", name.data, name.length, "LayerArn",
+                               layer_arn(call, &layer), "LatestMatchingVersion", row)
+                   : NULL;
+    return *ret_row ? 0 : -ENOMEM;
 }
 
 void lambda_list_layers(struct operation *operation)
 {
     struct call *call = call_new(operation);
-    struct span last = SPAN_NONE;
+    const struct catalog_scope *scope;
     struct page page;
-    json_t *rows;
     int r;
 
     if (!call)
@@ -105,9 +68,9 @@ void lambda_list_layers(struct operation *operation)
         call_end(call, r, "checking the page");
         return;
     }
-    rows = json_array();
-    r = rows ? list_layers(call, &page, rows, &last) : -ENOMEM;
-    respond(call, "Layers", rows, last, r);
+    scope = own_scope(call);
+    page_respond_list(
+        call, &page, &(struct page_list){"Layers", scope ? &scope->records[CATALOG_LAYER] : NULL, render_layer, scope});
 }
 
 /* --- ListLayerVersions --- */
@@ -160,5 +123,5 @@ void lambda_list_layer_versions(struct operation *operation)
     }
     rows = json_array();
     r = rows ? list_versions(call, &layer, &page, rows, &last) : -ENOMEM;
-    respond(call, "LayerVersions", rows, last, r);
+    page_respond(call, "LayerVersions", rows, last, r);
 }

@@ -303,11 +303,6 @@ static int build_removal(struct call *call, struct catalog_change *change)
     return r;
 }
 
-static void answer_removal(struct call *call)
-{
-    operation_respond(call->operation, 204, NULL);
-}
-
 void lambda_remove_layer_version_permission(struct operation *operation)
 {
     static const struct validation_constraint constraint = {1, LAMBDA_STATEMENT_ID_MAXIMUM, LAMBDA_STATEMENT_ID_PATTERN,
@@ -327,5 +322,5 @@ void lambda_remove_layer_version_permission(struct operation *operation)
     if (r)
         call_end(call, r, "finding the layer");
     else
-        call_submit(call, build_removal, answer_removal);
+        call_submit(call, build_removal, call_respond_empty);
 }

@@ -290,11 +290,6 @@ static int build_deletion(struct call *call, struct catalog_change *change)
     return catalog_change_delete_record(change, CATALOG_LAYER_VERSION, record);
 }
 
-static void answer_deletion(struct call *call)
-{
-    operation_respond(call->operation, 204, NULL);
-}
-
 void lambda_delete_layer_version(struct operation *operation)
 {
     struct call *call = layer_call_new(operation);
@@ -308,5 +303,5 @@ void lambda_delete_layer_version(struct operation *operation)
     if (r)
         call_end(call, r, "finding the layer");
     else
-        call_submit(call, build_deletion, answer_deletion);
+        call_submit(call, build_deletion, call_respond_empty);
 }

@@ -71,7 +71,7 @@ static int list_functions(struct call *call, struct listing *listing, struct spa
         if (order > 0 || (order == 0 && listing->all_versions && after_version.length))
             list_function(listing, table_get(&scope->functions, names[i]), order > 0 ? SPAN_NONE : after_version);
     }
-    return listing->failed ? -ENOMEM : r;
+    return r;
 }
 
 /* What a list of functions is to show. */
@@ -105,16 +105,10 @@ static int check_listing(struct call *call, struct page *page, struct listing_fi
     return r;
 }
 
-/* The whole answer: rows under `member`, and NextMarker when there are more. Takes the rows. */
-static void respond_rows(struct call *call, const char *member, struct listing *listing)
+static void respond_rows(struct call *call, const char *member, const struct listing *listing, int r)
 {
-    json_t *answer = json_pack("{s:o}", member, listing->rows);
-
-    if (answer && listing->full && page_set_next(answer, span_from(listing->last)) < 0) {
-        json_decref(answer);
-        answer = NULL;
-    }
-    call_respond(call, 200, answer);
+    page_respond(call, member, listing->rows, listing->full ? span_from(listing->last) : SPAN_NONE,
+                 listing->failed ? -ENOMEM : r);
 }
 
 void lambda_list_functions(struct operation *operation)
@@ -135,12 +129,7 @@ void lambda_list_functions(struct operation *operation)
     listing = (struct listing){
         .rows = json_array(), .maximum = page.maximum, .arena = &operation->arena, .all_versions = filter.all_versions};
     r = filter.edge_only ? 0 : list_functions(call, &listing, page.after);
-    if (r) {
-        json_decref(listing.rows);
-        call_end(call, r, "listing functions");
-        return;
-    }
-    respond_rows(call, "Functions", &listing);
+    respond_rows(call, "Functions", &listing, r);
 }
 
 /* ListVersionsByFunction is the same list of one function. */
@@ -177,10 +166,5 @@ void lambda_list_versions_by_function(struct operation *operation)
         .rows = json_array(), .maximum = page.maximum, .arena = &operation->arena, .all_versions = true};
     if (is_version_marker(after))
         list_function(&listing, function, after);
-    if (listing.failed) {
-        json_decref(listing.rows);
-        call_end(call, -ENOMEM, "listing versions");
-        return;
-    }
-    respond_rows(call, "Versions", &listing);
+    respond_rows(call, "Versions", &listing, 0);
 }

@@ -98,7 +98,7 @@ int page_sort_keys(struct call *call, const struct table *table, struct span **r
     return 0;
 }
 
-int page_set_next(json_t *answer, struct span last)
+static int set_next(json_t *answer, struct span last)
 {
     struct buffer marker = BUFFER_INIT;
     int r = base64_encode(last, &marker);
@@ -107,4 +107,58 @@ int page_set_next(json_t *answer, struct span last)
         r = -ENOMEM;
     buffer_deinit(&marker);
     return r;
+}
+
+void page_respond(struct call *call, const char *member, json_t *rows, struct span last, int r)
+{
+    json_t *answer = NULL;
+
+    if (r == 0) {
+        answer = json_pack("{s:O}", member, rows);
+        r = answer && last.length ? set_next(answer, last) : 0;
+    }
+    json_decref(rows);
+    if (r == 0) {
+        call_respond(call, 200, answer);
+        return;
+    }
+    json_decref(answer);
+    call_end(call, r, "listing");
+}
+
+/* `last` is set when the page is full and there is more. */
+static int fill(struct call *call, const struct page *page, const struct page_list *list, json_t *rows,
+                struct span *last)
+{
+    struct span shown = SPAN_NONE;
+    struct span *keys;
+    int r = page_sort_keys(call, list->table, &keys);
+
+    for (size_t i = 0; r == 0 && i < list->table->count; i++) {
+        json_t *row = NULL;
+        if (span_compare(keys[i], page->after) <= 0)
+            continue;
+        r = list->render(call, keys[i], table_get(list->table, keys[i]), list->context, &row);
+        if (!row)
+            continue;
+        if (json_array_size(rows) == page->maximum) {
+            json_decref(row);
+            *last = shown;
+            return 0;
+        }
+        r = json_array_append_new(rows, row) < 0 ? -ENOMEM : 0;
+        shown = keys[i];
+    }
+    return r;
+}
+
+void page_respond_list(struct call *call, const struct page *page, const struct page_list *list)
+{
+    json_t *rows = json_array();
+    struct span last = SPAN_NONE;
+    int r = rows ? 0 : -ENOMEM;
+
+    if (r == 0 && list->table)
+        r = fill(call, page, list, rows, &last);
+    page_respond(call, list->member, rows, last, r);
 }

@@ -327,11 +327,6 @@ static int build_removal(struct call *call, struct catalog_change *change)
     return r;
 }
 
-static void answer_removal(struct call *call)
-{
-    operation_respond(call->operation, 204, NULL);
-}
-
 void lambda_remove_permission(struct operation *operation)
 {
     static const struct validation_constraint statement_id = {
@@ -347,5 +342,5 @@ void lambda_remove_permission(struct operation *operation)
     if (r)
         call_end(call, r, "checking the names");
     else
-        call_submit(call, build_removal, answer_removal);
+        call_submit(call, build_removal, call_respond_empty);
 }

@@ -236,11 +236,6 @@ static int build_deletion(struct call *call, struct catalog_change *change)
     return catalog_change_set_provisioned(change, &target, &(struct catalog_provisioned){0});
 }
 
-static void answer_deletion(struct call *call)
-{
-    operation_respond(call->operation, 204, NULL);
-}
-
 void lambda_delete_provisioned_concurrency_config(struct operation *operation)
 {
     struct call *call = call_new(operation);
@@ -254,7 +249,7 @@ void lambda_delete_provisioned_concurrency_config(struct operation *operation)
     if (r)
         call_end(call, r, "finding the configuration");
     else
-        call_submit(call, build_deletion, answer_deletion);
+        call_submit(call, build_deletion, call_respond_empty);
 }
 
 /* --- ListProvisionedConcurrencyConfigs --- */
@@ -294,27 +289,28 @@ static struct row *collect_rows(struct call *call, const struct catalog_function
     return rows;
 }
 
-static int list(struct call *call, const struct page *page, json_t *answer)
+static void respond_list(struct call *call, const struct page *page)
 {
-    json_t *array = json_object_get(answer, "ProvisionedConcurrencyConfigs");
-    size_t count;
+    json_t *array = json_array();
+    struct span last = SPAN_NONE;
+    size_t count = 0;
     const struct row *rows = collect_rows(call, call_find_function(call), page->after, &count);
+    int r = array && rows ? 0 : -ENOMEM;
 
-    if (!rows)
-        return -ENOMEM;
-    for (size_t i = 0; i < MIN(count, page->maximum); i++) {
+    for (size_t i = 0; r == 0 && i < MIN(count, page->maximum); i++) {
         const char *arn = call_function_arn(call, rows[i].qualifier);
         if (json_array_append_new(array, render(call->operation->services, &rows[i].target, arn)) < 0)
-            return -ENOMEM;
+            r = -ENOMEM;
     }
-    return count > page->maximum ? page_set_next(answer, rows[page->maximum - 1].qualifier) : 0;
+    if (r == 0 && count > page->maximum)
+        last = rows[page->maximum - 1].qualifier;
+    page_respond(call, "ProvisionedConcurrencyConfigs", array, last, r);
 }
 
 void lambda_list_provisioned_concurrency_configs(struct operation *operation)
 {
     struct call *call = call_new(operation);
     struct page page;
-    json_t *answer;
     int r;
 
     if (!call)
@@ -324,16 +320,8 @@ void lambda_list_provisioned_concurrency_configs(struct operation *operation)
         r = call_check_names(call, FUNCTION_NAME_PLAIN, CALL_UNQUALIFIED);
     if (r == 0 && !call_find_function(call))
         r = call_not_found(call, SPAN_NONE);
-    if (r) {
+    if (r)
         call_end(call, r, "finding the function");
-        return;
-    }
-    answer = json_pack("{s:[]}", "ProvisionedConcurrencyConfigs");
-    r = answer ? list(call, &page, answer) : -ENOMEM;
-    if (r < 0) {
-        json_decref(answer);
-        call_end(call, r, "listing the configurations");
-        return;
-    }
-    call_respond(call, 200, answer);
+    else
+        respond_list(call, &page);
 }

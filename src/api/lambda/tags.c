@@ -261,11 +261,6 @@ static int build(struct call *call, struct catalog_change *change)
     return r ? r : tagging->kind->set(change, tagging->name, call->document);
 }
 
-static void answer(struct call *call)
-{
-    operation_respond(call->operation, 204, NULL);
-}
-
 /* --- the operations --- */
 
 static const struct input_member tag_members[] = {{.name = "Tags", .kind = INPUT_MAP, .element = INPUT_STRING}, {0}};
@@ -291,7 +286,7 @@ static void on_tags_parsed(struct call *call)
     if (r)
         call_end(call, r, "checking the tags");
     else
-        call_submit(call, build, answer);
+        call_submit(call, build, call_respond_empty);
 }
 
 void lambda_tag_resource(struct operation *operation)
@@ -355,7 +350,7 @@ void lambda_untag_resource(struct operation *operation)
     if (r)
         call_end(tagging->call, r, "checking the tags' keys");
     else
-        call_submit(tagging->call, build, answer);
+        call_submit(tagging->call, build, call_respond_empty);
 }
 
 void lambda_list_tags(struct operation *operation)
