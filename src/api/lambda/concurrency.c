@@ -75,29 +75,32 @@ void lambda_put_function_concurrency(struct operation *operation)
         input_read_body(call, members, NULL, on_put_parsed);
 }
 
-/* The function of a request without a body. 0 or a refusal. */
-static int find_function(struct call *call, struct catalog_function **ret_function)
+/* For a request without a body. NULL: it has been answered. */
+static struct call *open_call(struct operation *operation, const struct catalog_function **ret_function)
 {
-    int r = call_check_names(call, FUNCTION_NAME_PLAIN, CALL_UNQUALIFIED);
+    struct call *call = call_new(operation);
+    int r;
 
-    if (r)
-        return r;
-    *ret_function = call_find_function(call);
-    return *ret_function ? 0 : call_not_found(call, SPAN_NONE);
+    if (!call)
+        return NULL;
+    r = call_check_names(call, FUNCTION_NAME_PLAIN, CALL_UNQUALIFIED);
+    *ret_function = r == 0 ? call_find_function(call) : NULL;
+    if (r == 0 && !*ret_function)
+        r = call_not_found(call, SPAN_NONE);
+    if (r == 0)
+        return call;
+    call_end(call, r, "finding the function");
+    return NULL;
 }
 
 void lambda_get_function_concurrency(struct operation *operation)
 {
-    struct call *call = call_new(operation);
-    struct catalog_function *function;
-    int r;
+    const struct catalog_function *function;
+    struct call *call = open_call(operation, &function);
 
     if (!call)
         return;
-    r = find_function(call, &function);
-    if (r)
-        call_end(call, r, "finding the function");
-    else if (function->has_reserved)
+    if (function->has_reserved)
         call_respond(call, 200, json_pack("{s:i}", "ReservedConcurrentExecutions", (int)function->reserved));
     else
         call_respond(call, 200, json_object());
@@ -112,22 +115,11 @@ static int build_delete(struct call *call, struct catalog_change *change)
     return function->has_reserved ? catalog_change_set_reserved(change, function, false, 0) : 0;
 }
 
-static void answer_delete(struct call *call)
-{
-    operation_respond(call->operation, 204, NULL);
-}
-
 void lambda_delete_function_concurrency(struct operation *operation)
 {
-    struct call *call = call_new(operation);
-    struct catalog_function *function;
-    int r;
+    const struct catalog_function *function;
+    struct call *call = open_call(operation, &function);
 
-    if (!call)
-        return;
-    r = find_function(call, &function);
-    if (r)
-        call_end(call, r, "finding the function");
-    else
-        call_submit(call, build_delete, answer_delete);
+    if (call)
+        call_submit(call, build_delete, call_respond_empty);
 }

@@ -167,24 +167,33 @@ static int find_target(struct call *call)
     return 0;
 }
 
-static void show(struct call *call, json_t *answer)
-{
-    update_show(call);
-    call_respond(call, 200, answer);
-}
-
-void lambda_get_function_configuration(struct operation *operation)
+/* `render` gives NULL when memory runs out. */
+static void get(struct operation *operation, json_t *(*render)(struct call *call))
 {
     struct call *call = call_new(operation);
+    json_t *answer;
     int r;
 
     if (!call)
         return;
     r = find_target(call);
-    if (r)
+    if (r) {
         call_end(call, r, "finding the function");
-    else
-        show(call, configuration_render(call->version, call->qualifier, CONFIGURATION_FULL));
+        return;
+    }
+    answer = render(call);
+    update_show(call);
+    call_respond(call, 200, answer);
+}
+
+static json_t *render_configuration(struct call *call)
+{
+    return configuration_render(call->version, call->qualifier, CONFIGURATION_FULL);
+}
+
+void lambda_get_function_configuration(struct operation *operation)
+{
+    get(operation, render_configuration);
 }
 
 static json_t *render_function(struct call *call)
@@ -196,8 +205,7 @@ static json_t *render_function(struct call *call)
     if (!location)
         return NULL;
     answer =
-        json_pack("{s:o, s:{s:s, s:s, s:s*}}", "Configuration",
-                  configuration_render(call->version, call->qualifier, CONFIGURATION_FULL), "Code", "RepositoryType",
+        json_pack("{s:o, s:{s:s, s:s, s:s*}}", "Configuration", render_configuration(call), "Code", "RepositoryType",
                   "S3", "Location", location, "SourceKMSKeyArn", configuration_source_key(call->version));
     if (answer && json_object_size(function->tags))
         json_object_set(answer, "Tags", (json_t *)function->tags);
@@ -209,16 +217,7 @@ static json_t *render_function(struct call *call)
 
 void lambda_get_function(struct operation *operation)
 {
-    struct call *call = call_new(operation);
-    int r;
-
-    if (!call)
-        return;
-    r = find_target(call);
-    if (r)
-        call_end(call, r, "finding the function");
-    else
-        show(call, render_function(call));
+    get(operation, render_function);
 }
 
 /* --- DeleteFunction --- */
@@ -272,11 +271,6 @@ static int build_deletion(struct call *call, struct catalog_change *change)
     return catalog_change_delete_version(change, version);
 }
 
-static void answer_deletion(struct call *call)
-{
-    operation_respond(call->operation, 204, NULL);
-}
-
 void lambda_delete_function(struct operation *operation)
 {
     struct call *call = call_new(operation);
@@ -292,7 +286,7 @@ void lambda_delete_function(struct operation *operation)
     if (r)
         call_end(call, r, "finding the function");
     else
-        call_submit(call, build_deletion, answer_deletion);
+        call_submit(call, build_deletion, call_respond_empty);
 }
 
 /* --- UpdateFunctionConfiguration --- */
