@@ -33,8 +33,8 @@ static void end(struct planned *planned)
 static void simulate(const char *format, int reserved, int provisioned, int64_t *ret_throttled, int64_t *ret_cold)
 {
     struct simulation_options options = {.seed = 1};
-    struct scenario *scenario;
-    struct report *report;
+    struct scenario *scenario = NULL;
+    struct report *report = NULL;
     struct fault fault = {0};
     char text[2048];
 
