@@ -209,6 +209,8 @@ static const struct option options_table[] = {
      "code packages of an account in a Region (default 80530636800, 75 GB)"},
     {"response-stream", "BYTES", parse_bytes, AT(response_stream_bytes),
      "largest response in pieces (default 209715200, 200 MiB)"},
+    {"update-time", "MS", parse_count_or_zero, AT(update_time_ms),
+     "a second update is refused for this long, or until the end of the first was seen (default 300)"},
     {"strict-aws", NULL, parse_switch, AT(strict_aws),
      "refuse what AWS's API refuses today though its model allows it"},
     {"auth", "off|sigv4", parse_auth, AT(auth), "check signatures (default off, on loopback addresses only)"},
@@ -350,6 +352,7 @@ int serve_options_parse(int argc, char **argv, char *(*get_env)(const char *name
         .scaling_rate = 1000,
         .provisioning_rate = 6000,
         .idle_timeout_s = 600,
+        .update_time_ms = 300,
         .code_storage_bytes = UINT64_C(80530636800),
         .response_stream_bytes = UINT64_C(209715200),
     };

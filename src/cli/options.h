@@ -25,6 +25,7 @@ struct serve_options {
     unsigned provisioning_rate; /* provisioned environments per minute and function */
     unsigned idle_timeout_s;
     uint64_t response_stream_bytes; /* of one streamed response */
+    unsigned update_time_ms;        /* how long an update lasts for those who have not seen its end */
     uint64_t code_storage_bytes;    /* all packages of an account in a Region */
     bool strict_aws;                /* refuse what the service's API refuses though its model allows it */
     enum serve_auth auth;

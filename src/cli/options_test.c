@@ -54,6 +54,7 @@ static void test_defaults_are_the_contract(void **state)
     assert_int_equal(options.provisioning_rate, 6000);
     assert_false(options.strict_aws);
     assert_int_equal(options.code_storage_bytes, UINT64_C(80530636800));
+    assert_int_equal(options.update_time_ms, 300);
     assert_int_equal(options.idle_timeout_s, 600);
     assert_int_equal(options.auth, SERVE_AUTH_OFF);
     assert_false(options.network_given);

@@ -30,9 +30,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-/* Longer than a client takes for its next request, shorter than people notice. */
-#define UNSEEN_UPDATE_NS (300 * NS_PER_MS)
-
 enum { STOP_SECONDS = 30, SHUTDOWN_SECONDS = 5, NETWORK_SLOTS = 64 };
 
 enum exit_status { EXIT_STATUS_OK, EXIT_STATUS_FAILED, EXIT_STATUS_USAGE };
@@ -423,7 +420,7 @@ static void describe_services(struct serve *serve)
     services->concurrency = serve->options.concurrency;
     services->unreserved_minimum = serve->options.unreserved_minimum;
     services->code_bytes_limit = serve->options.code_storage_bytes;
-    services->unseen_update_ns = UNSEEN_UPDATE_NS;
+    services->unseen_update_ns = serve->options.update_time_ms * NS_PER_MS;
     services->strict_aws = serve->options.strict_aws;
     services->read_provisioned = frontend_read_provisioned;
     services->provisioned_context = serve->frontend;

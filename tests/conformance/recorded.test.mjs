@@ -38,7 +38,8 @@ function exceptionFor(name, step) {
 
 let kiln
 before(async () => {
-  kiln = await startKiln({ args: IS_ROOT ? ['--network', 'none'] : [] })
+  // Updates last long enough for a machine under load to send the recorded conflicts.
+  kiln = await startKiln({ args: ['--update-time', '10000', ...(IS_ROOT ? ['--network', 'none'] : [])] })
 })
 after(() => kiln?.stop())
 
