@@ -3,6 +3,7 @@
  * shapes, and what each must satisfy (ValidationException, all violations at once).
  */
 #include "api/lambda/configuration.h"
+#include "api/lambda/rules.h"
 #include "api/lambda/runtimes.h"
 #include "api/lambda/tags.h"
 #include "aws/shapes.h"
@@ -99,14 +100,6 @@ static const char *const published_targets[] = {"LATEST_PUBLISHED", NULL};
 static const char *const isolation_modes[] = {"PER_TENANT", NULL};
 static const char *const system_log_levels[] = {"DEBUG", "INFO", "WARN", NULL};
 
-/* A string member, by its path in the input and as the service spells it. */
-struct string_rule {
-    const char *parent; /* NULL: the body itself */
-    const char *member;
-    const char *path;
-    struct validation_constraint constraint;
-};
-
 static const struct string_rule string_rules[] = {
     {NULL, "Role", "role", {.maximum = 10000, .pattern = LAMBDA_ROLE_ARN_PATTERN}},
     {NULL, "Handler", "handler", {.maximum = LAMBDA_HANDLER_MAXIMUM, .pattern = LAMBDA_HANDLER_PATTERN}},
@@ -143,55 +136,20 @@ static const struct string_rule string_rules[] = {
      {.maximum = 10000, .pattern = LAMBDA_KMS_KEY_ARN_PATTERN}},
 };
 
-static void validate_strings(struct call *call)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(string_rules); i++) {
-        const struct string_rule *rule = &string_rules[i];
-        const json_t *parent = input_find(call->input, rule->parent);
-        if (input_has(parent, rule->member))
-            validate_string(&call->validation, input_string(parent, rule->member), rule->path, &rule->constraint);
-    }
-}
-
 /* --- numbers --- */
 
 /* ExecutionEnvironmentMemoryGiBPerVCpu (2 to 8) is not in the list: what it belongs to is refused anyway. */
-static void validate_numbers(struct call *call)
-{
-    static const struct {
-        const char *parent;
-        const char *member;
-        const char *path;
-        int64_t minimum;
-        int64_t maximum;
-    } rules[] = {
-        {NULL, "Timeout", "timeout", 1, 900},
-        {NULL, "MemorySize", "memorySize", CONFIGURATION_MEMORY_MINIMUM, 10240},
-        {"EphemeralStorage", "Size", "ephemeralStorage.size", CONFIGURATION_STORAGE_MINIMUM, 10240},
-        {MANAGED_INSTANCES, "PerExecutionEnvironmentMaxConcurrency",
-         MANAGED_INSTANCES_PATH ".perExecutionEnvironmentMaxConcurrency", 1, 1600},
-        {"DurableConfig", "RetentionPeriodInDays", "durableConfig.retentionPeriodInDays", 1, 90},
-        {"DurableConfig", "ExecutionTimeout", "durableConfig.executionTimeout", 1, 31622400},
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
-        const json_t *parent = input_find(call->input, rules[i].parent);
-        if (input_has(parent, rules[i].member))
-            validate_range(&call->validation, input_integer(parent, rules[i].member, 0), rules[i].path,
-                           rules[i].minimum, rules[i].maximum);
-    }
-}
+static const struct number_rule number_rules[] = {
+    {NULL, "Timeout", "timeout", 1, 900},
+    {NULL, "MemorySize", "memorySize", CONFIGURATION_MEMORY_MINIMUM, 10240},
+    {"EphemeralStorage", "Size", "ephemeralStorage.size", CONFIGURATION_STORAGE_MINIMUM, 10240},
+    {MANAGED_INSTANCES, "PerExecutionEnvironmentMaxConcurrency",
+     MANAGED_INSTANCES_PATH ".perExecutionEnvironmentMaxConcurrency", 1, 1600},
+    {"DurableConfig", "RetentionPeriodInDays", "durableConfig.retentionPeriodInDays", 1, 90},
+    {"DurableConfig", "ExecutionTimeout", "durableConfig.executionTimeout", 1, 31622400},
+};
 
 /* --- lists --- */
-
-struct list_rule {
-    const char *parent;
-    const char *member;
-    const char *path;
-    size_t minimum;
-    size_t maximum; /* 0: none */
-    struct validation_constraint constraint;
-};
 
 static const struct list_rule list_rules[] = {
     {"VpcConfig", "SubnetIds", "vpcConfig.subnetIds", 0, 16, {.maximum = 1024, .pattern = LAMBDA_SUBNET_ID_PATTERN}},
@@ -211,18 +169,6 @@ static const struct list_rule list_rules[] = {
     {"ImageConfig", "EntryPoint", "imageConfig.entryPoint", 0, 1500, {0}},
     {"ImageConfig", "Command", "imageConfig.command", 0, 1500, {0}},
 };
-
-static void validate_lists(struct call *call)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(list_rules); i++) {
-        const struct list_rule *rule = &list_rules[i];
-        const json_t *list = json_object_get(input_find(call->input, rule->parent), rule->member);
-        struct span *values = list ? input_strings(call, list) : NULL;
-        if (values)
-            validate_list(&call->validation, values, json_array_size(list), rule->path, rule->minimum, rule->maximum,
-                          &rule->constraint);
-    }
-}
 
 static void validate_file_system(struct call *call, const json_t *system, size_t number)
 {
@@ -275,9 +221,9 @@ static void validate_maps(struct call *call)
 void configuration_validate(struct call *call)
 {
     validate_required(call);
-    validate_strings(call);
-    validate_numbers(call);
-    validate_lists(call);
+    rules_validate_strings(call, string_rules, ARRAY_SIZE(string_rules));
+    rules_validate_numbers(call, number_rules, ARRAY_SIZE(number_rules));
+    rules_validate_lists(call, list_rules, ARRAY_SIZE(list_rules));
     validate_file_systems(call);
     validate_maps(call);
 }

@@ -1,5 +1,6 @@
 /* The bodies of event source mappings: their shape, and what the service model says about each member. */
 #include "api/lambda/event_source.h"
+#include "api/lambda/rules.h"
 #include "api/lambda/tags.h"
 #include "aws/shapes.h"
 
@@ -136,112 +137,63 @@ enum { EVENT_SOURCE_ACCESS_MAX = 23 };
 #define ARN_CONSTRAINT .maximum = 10000, .pattern = LAMBDA_ARN_PATTERN
 #define URI_CONSTRAINT .minimum = 1, .maximum = LAMBDA_ACCESS_URI_MAXIMUM, .pattern = LAMBDA_ACCESS_URI_PATTERN
 
-static void validate_strings(struct call *call)
-{
-    static const struct {
-        const char *parent; /* NULL: the body itself */
-        const char *member;
-        const char *path;
-        struct validation_constraint constraint;
-    } rules[] = {
-        {NULL, "EventSourceArn", "eventSourceArn", {ARN_CONSTRAINT}},
-        {NULL, "KMSKeyArn", "kMSKeyArn", {.maximum = 10000, .pattern = LAMBDA_KMS_KEY_ARN_PATTERN}},
-        {"LoggingConfig", "SystemLogLevel", "loggingConfig.systemLogLevel", {.values = log_levels}},
-        {NULL, "StartingPosition", "startingPosition", {.values = positions}},
-        {"DestinationConfig.OnSuccess",
-         "Destination",
-         "destinationConfig.onSuccess.destination",
-         {.maximum = LAMBDA_DESTINATION_ARN_MAXIMUM, .pattern = LAMBDA_DESTINATION_ARN_PATTERN}},
-        {"DestinationConfig.OnFailure",
-         "Destination",
-         "destinationConfig.onFailure.destination",
-         {.maximum = LAMBDA_DESTINATION_ARN_MAXIMUM, .pattern = LAMBDA_DESTINATION_ARN_PATTERN}},
-        {"AmazonManagedKafkaEventSourceConfig",
-         "ConsumerGroupId",
-         "amazonManagedKafkaEventSourceConfig.consumerGroupId",
-         {URI_CONSTRAINT}},
-        {"SelfManagedKafkaEventSourceConfig",
-         "ConsumerGroupId",
-         "selfManagedKafkaEventSourceConfig.consumerGroupId",
-         {URI_CONSTRAINT}},
-        {"DocumentDBEventSourceConfig",
-         "DatabaseName",
-         "documentDBEventSourceConfig.databaseName",
-         {.minimum = 1, .maximum = 63, .pattern = LAMBDA_DATABASE_NAME_PATTERN}},
-        {"DocumentDBEventSourceConfig",
-         "CollectionName",
-         "documentDBEventSourceConfig.collectionName",
-         {.minimum = 1, .maximum = 57, .pattern = LAMBDA_COLLECTION_NAME_PATTERN}},
-        {"DocumentDBEventSourceConfig",
-         "FullDocument",
-         "documentDBEventSourceConfig.fullDocument",
-         {.values = full_documents}},
-        {"ProvisionedPollerConfig",
-         "PollerGroupName",
-         "provisionedPollerConfig.pollerGroupName",
-         {.maximum = 128, .pattern = LAMBDA_POLLER_GROUP_PATTERN}},
-    };
+static const struct string_rule string_rules[] = {
+    {NULL, "EventSourceArn", "eventSourceArn", {ARN_CONSTRAINT}},
+    {NULL, "KMSKeyArn", "kMSKeyArn", {.maximum = 10000, .pattern = LAMBDA_KMS_KEY_ARN_PATTERN}},
+    {"LoggingConfig", "SystemLogLevel", "loggingConfig.systemLogLevel", {.values = log_levels}},
+    {NULL, "StartingPosition", "startingPosition", {.values = positions}},
+    {"DestinationConfig.OnSuccess",
+     "Destination",
+     "destinationConfig.onSuccess.destination",
+     {.maximum = LAMBDA_DESTINATION_ARN_MAXIMUM, .pattern = LAMBDA_DESTINATION_ARN_PATTERN}},
+    {"DestinationConfig.OnFailure",
+     "Destination",
+     "destinationConfig.onFailure.destination",
+     {.maximum = LAMBDA_DESTINATION_ARN_MAXIMUM, .pattern = LAMBDA_DESTINATION_ARN_PATTERN}},
+    {"AmazonManagedKafkaEventSourceConfig",
+     "ConsumerGroupId",
+     "amazonManagedKafkaEventSourceConfig.consumerGroupId",
+     {URI_CONSTRAINT}},
+    {"SelfManagedKafkaEventSourceConfig",
+     "ConsumerGroupId",
+     "selfManagedKafkaEventSourceConfig.consumerGroupId",
+     {URI_CONSTRAINT}},
+    {"DocumentDBEventSourceConfig",
+     "DatabaseName",
+     "documentDBEventSourceConfig.databaseName",
+     {.minimum = 1, .maximum = 63, .pattern = LAMBDA_DATABASE_NAME_PATTERN}},
+    {"DocumentDBEventSourceConfig",
+     "CollectionName",
+     "documentDBEventSourceConfig.collectionName",
+     {.minimum = 1, .maximum = 57, .pattern = LAMBDA_COLLECTION_NAME_PATTERN}},
+    {"DocumentDBEventSourceConfig",
+     "FullDocument",
+     "documentDBEventSourceConfig.fullDocument",
+     {.values = full_documents}},
+    {"ProvisionedPollerConfig",
+     "PollerGroupName",
+     "provisionedPollerConfig.pollerGroupName",
+     {.maximum = 128, .pattern = LAMBDA_POLLER_GROUP_PATTERN}},
+};
 
-    for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
-        const json_t *parent = input_find(call->input, rules[i].parent);
-        if (input_has(parent, rules[i].member))
-            validate_string(&call->validation, input_string(parent, rules[i].member), rules[i].path,
-                            &rules[i].constraint);
-    }
-}
+static const struct number_rule number_rules[] = {
+    {NULL, "BatchSize", "batchSize", 1, 10000},
+    {"ScalingConfig", "MaximumConcurrency", "scalingConfig.maximumConcurrency", 2, 1000},
+    {NULL, "MaximumBatchingWindowInSeconds", "maximumBatchingWindowInSeconds", 0, 300},
+    {NULL, "ParallelizationFactor", "parallelizationFactor", 1, 10},
+    {NULL, "MaximumRecordAgeInSeconds", "maximumRecordAgeInSeconds", -1, 604800},
+    {NULL, "MaximumRetryAttempts", "maximumRetryAttempts", -1, 10000},
+    {NULL, "TumblingWindowInSeconds", "tumblingWindowInSeconds", 0, 900},
+    {"ProvisionedPollerConfig", "MinimumPollers", "provisionedPollerConfig.minimumPollers", 1, 200},
+    {"ProvisionedPollerConfig", "MaximumPollers", "provisionedPollerConfig.maximumPollers", 1, 10000},
+};
 
-static void validate_numbers(struct call *call)
-{
-    static const struct {
-        const char *parent;
-        const char *member;
-        const char *path;
-        int64_t minimum;
-        int64_t maximum;
-    } rules[] = {
-        {NULL, "BatchSize", "batchSize", 1, 10000},
-        {"ScalingConfig", "MaximumConcurrency", "scalingConfig.maximumConcurrency", 2, 1000},
-        {NULL, "MaximumBatchingWindowInSeconds", "maximumBatchingWindowInSeconds", 0, 300},
-        {NULL, "ParallelizationFactor", "parallelizationFactor", 1, 10},
-        {NULL, "MaximumRecordAgeInSeconds", "maximumRecordAgeInSeconds", -1, 604800},
-        {NULL, "MaximumRetryAttempts", "maximumRetryAttempts", -1, 10000},
-        {NULL, "TumblingWindowInSeconds", "tumblingWindowInSeconds", 0, 900},
-        {"ProvisionedPollerConfig", "MinimumPollers", "provisionedPollerConfig.minimumPollers", 1, 200},
-        {"ProvisionedPollerConfig", "MaximumPollers", "provisionedPollerConfig.maximumPollers", 1, 10000},
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
-        const json_t *parent = input_find(call->input, rules[i].parent);
-        if (input_has(parent, rules[i].member))
-            validate_range(&call->validation, input_integer(parent, rules[i].member, 0), rules[i].path,
-                           rules[i].minimum, rules[i].maximum);
-    }
-}
-
-static void validate_lists(struct call *call)
-{
-    static const struct {
-        const char *parent;
-        const char *member;
-        const char *path;
-        size_t minimum;
-        size_t maximum;
-        struct validation_constraint constraint;
-    } rules[] = {
-        {"MetricsConfig", "Metrics", "metricsConfig.metrics", 0, 3, {.values = metrics}},
-        {NULL, "Topics", "topics", 1, 1, {.minimum = 1, .maximum = 249, .pattern = LAMBDA_TOPIC_PATTERN}},
-        {NULL, "Queues", "queues", 1, 1, {.minimum = 1, .maximum = 1000, .pattern = LAMBDA_QUEUE_PATTERN}},
-        {NULL, "FunctionResponseTypes", "functionResponseTypes", 0, 1, {.values = response_types}},
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
-        const json_t *list = json_object_get(input_find(call->input, rules[i].parent), rules[i].member);
-        struct span *values = list ? input_strings(call, list) : NULL;
-        if (values)
-            validate_list(&call->validation, values, json_array_size(list), rules[i].path, rules[i].minimum,
-                          rules[i].maximum, &rules[i].constraint);
-    }
-}
+static const struct list_rule list_rules[] = {
+    {"MetricsConfig", "Metrics", "metricsConfig.metrics", 0, 3, {.values = metrics}},
+    {NULL, "Topics", "topics", 1, 1, {.minimum = 1, .maximum = 249, .pattern = LAMBDA_TOPIC_PATTERN}},
+    {NULL, "Queues", "queues", 1, 1, {.minimum = 1, .maximum = 1000, .pattern = LAMBDA_QUEUE_PATTERN}},
+    {NULL, "FunctionResponseTypes", "functionResponseTypes", 0, 1, {.values = response_types}},
+};
 
 /* --- the servers of a cluster: a map of lists --- */
 
@@ -385,9 +337,9 @@ static void validate_structures(struct call *call)
 
 void event_source_validate(struct call *call)
 {
-    validate_strings(call);
-    validate_numbers(call);
-    validate_lists(call);
+    rules_validate_strings(call, string_rules, ARRAY_SIZE(string_rules));
+    rules_validate_numbers(call, number_rules, ARRAY_SIZE(number_rules));
+    rules_validate_lists(call, list_rules, ARRAY_SIZE(list_rules));
     validate_endpoints(call);
     validate_structures(call);
     tags_validate(call);

@@ -5,6 +5,7 @@
 #include "api/lambda/handlers.h"
 #include "api/lambda/layers.h"
 #include "api/lambda/principal.h"
+#include "api/lambda/rules.h"
 #include "api/lambda/statements.h"
 #include "aws/shapes.h"
 #include "base/random.h"
@@ -17,21 +18,17 @@ static const struct input_member members[] = {
     {0},
 };
 
-static const struct {
-    const char *member;
-    const char *shown;
-    bool required;
-    struct validation_constraint constraint;
-} strings[] = {
-    {"StatementId", "statementId", true, {1, LAMBDA_STATEMENT_ID_MAXIMUM, LAMBDA_STATEMENT_ID_PATTERN, NULL}},
-    {"Action",
+static const struct string_rule strings[] = {
+    {NULL, "StatementId", "statementId", {1, LAMBDA_STATEMENT_ID_MAXIMUM, LAMBDA_STATEMENT_ID_PATTERN, NULL}, true},
+    {NULL,
+     "Action",
      "action",
-     true,
-     {0, LAMBDA_LAYER_PERMISSION_ACTION_MAXIMUM, LAMBDA_LAYER_PERMISSION_ACTION_PATTERN, NULL}},
-    {"Principal", "principal", true, {0, LAMBDA_LAYER_PRINCIPAL_MAXIMUM, LAMBDA_LAYER_PRINCIPAL_PATTERN, NULL}},
-    {"OrganizationId",
+     {0, LAMBDA_LAYER_PERMISSION_ACTION_MAXIMUM, LAMBDA_LAYER_PERMISSION_ACTION_PATTERN, NULL},
+     true},
+    {NULL, "Principal", "principal", {0, LAMBDA_LAYER_PRINCIPAL_MAXIMUM, LAMBDA_LAYER_PRINCIPAL_PATTERN, NULL}, true},
+    {NULL,
+     "OrganizationId",
      "organizationId",
-     false,
      {0, LAMBDA_ORGANIZATION_ID_MAXIMUM, LAMBDA_ORGANIZATION_ID_PATTERN, NULL}},
 };
 
@@ -197,14 +194,7 @@ static void on_addition_parsed(struct call *call)
     struct permission *permission = call->detail;
     int r;
 
-    for (size_t i = 0; i < ARRAY_SIZE(strings); i++) {
-        bool present = input_has(call->input, strings[i].member);
-        if (strings[i].required)
-            validate_present(&call->validation, present, strings[i].shown);
-        if (present)
-            validate_string(&call->validation, input_string(call->input, strings[i].member), strings[i].shown,
-                            &strings[i].constraint);
-    }
+    rules_validate_strings(call, strings, ARRAY_SIZE(strings));
     permission->statement_id = input_string(call->input, "StatementId");
     r = layer_take_name(call, true, &permission->layer);
     if (r == 0)

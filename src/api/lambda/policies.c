@@ -10,6 +10,7 @@
 #include "api/lambda/handlers.h"
 #include "api/lambda/input.h"
 #include "api/lambda/principal.h"
+#include "api/lambda/rules.h"
 #include "api/lambda/statements.h"
 #include "aws/shapes.h"
 #include "base/random.h"
@@ -31,25 +32,20 @@ static const struct input_member members[] = {
 static const char *const auth_types[] = {"NONE", "AWS_IAM", NULL};
 
 /* The strings of AddPermission: as the model states them, in its order. */
-static const struct {
-    const char *member;
-    const char *shown; /* in violations */
-    bool required;
-    struct validation_constraint constraint;
-} strings[] = {
-    {"StatementId", "statementId", true, {1, LAMBDA_STATEMENT_ID_MAXIMUM, LAMBDA_STATEMENT_ID_PATTERN, NULL}},
-    {"Action", "action", true, {0, LAMBDA_ACTION_MAXIMUM, LAMBDA_ACTION_PATTERN, NULL}},
-    {"Principal", "principal", true, {0, LAMBDA_PRINCIPAL_MAXIMUM, LAMBDA_PRINCIPAL_PATTERN, NULL}},
-    {"SourceArn", "sourceArn", false, {0, LAMBDA_ARN_MAXIMUM, LAMBDA_ARN_PATTERN, NULL}},
-    {"FunctionUrlAuthType", "functionUrlAuthType", false, {0, 0, NULL, auth_types}},
-    {"SourceAccount", "sourceAccount", false, {0, LAMBDA_SOURCE_ACCOUNT_MAXIMUM, LAMBDA_SOURCE_ACCOUNT_PATTERN, NULL}},
-    {"EventSourceToken",
+static const struct string_rule strings[] = {
+    {NULL, "StatementId", "statementId", {1, LAMBDA_STATEMENT_ID_MAXIMUM, LAMBDA_STATEMENT_ID_PATTERN, NULL}, true},
+    {NULL, "Action", "action", {0, LAMBDA_ACTION_MAXIMUM, LAMBDA_ACTION_PATTERN, NULL}, true},
+    {NULL, "Principal", "principal", {0, LAMBDA_PRINCIPAL_MAXIMUM, LAMBDA_PRINCIPAL_PATTERN, NULL}, true},
+    {NULL, "SourceArn", "sourceArn", {0, LAMBDA_ARN_MAXIMUM, LAMBDA_ARN_PATTERN, NULL}},
+    {NULL, "FunctionUrlAuthType", "functionUrlAuthType", {0, 0, NULL, auth_types}},
+    {NULL, "SourceAccount", "sourceAccount", {0, LAMBDA_SOURCE_ACCOUNT_MAXIMUM, LAMBDA_SOURCE_ACCOUNT_PATTERN, NULL}},
+    {NULL,
+     "EventSourceToken",
      "eventSourceToken",
-     false,
      {0, LAMBDA_EVENT_SOURCE_TOKEN_MAXIMUM, LAMBDA_EVENT_SOURCE_TOKEN_PATTERN, NULL}},
-    {"PrincipalOrgID",
+    {NULL,
+     "PrincipalOrgID",
      "principalOrgID",
-     false,
      {LAMBDA_PRINCIPAL_ORG_ID_MINIMUM, LAMBDA_PRINCIPAL_ORG_ID_MAXIMUM, LAMBDA_PRINCIPAL_ORG_ID_PATTERN, NULL}},
 };
 
@@ -230,14 +226,7 @@ static void on_addition_parsed(struct call *call)
 {
     int r;
 
-    for (size_t i = 0; i < ARRAY_SIZE(strings); i++) {
-        bool present = input_has(call->input, strings[i].member);
-        if (strings[i].required)
-            validate_present(&call->validation, present, strings[i].shown);
-        if (present)
-            validate_string(&call->validation, input_string(call->input, strings[i].member), strings[i].shown,
-                            &strings[i].constraint);
-    }
+    rules_validate_strings(call, strings, ARRAY_SIZE(strings));
     r = call_check_names(call, FUNCTION_NAME_NAMESPACED, CALL_QUALIFIER);
     if (r == 0)
         r = check_permission(call);
