@@ -269,7 +269,8 @@ void iam_submit_edit(struct iam_call *call, int (*edit)(struct iam_call *call, j
     iam_submit(call, build_edit);
 }
 
-int iam_put_new(struct iam_call *call, struct catalog_change *change)
+/* Makes the record call->entity, which must not be there. */
+static int put_new(struct iam_call *call, struct catalog_change *change)
 {
     if (!call->entity || !call->key.data)
         return -ENOMEM;
@@ -282,6 +283,46 @@ int iam_put_new(struct iam_call *call, struct catalog_change *change)
                           SPAN_ARG(call->name));
     }
     return catalog_change_put_record(change, call->kind, call->key, call->entity);
+}
+
+static int check_creation(struct iam_call *call, const struct iam_creation *creation, json_t *tags)
+{
+    struct span path = iam_string(call, "Path");
+    int r;
+
+    creation->read(call);
+    r = iam_finish_validation(call);
+    if (r == 0)
+        r = iam_check_name(call, call->name, creation->name_member);
+    if (r == 0 && path.data)
+        r = iam_check_path(call, path);
+    if (r == 0)
+        r = iam_check_document(call, iam_string(call, creation->document_member), creation->quota,
+                               creation->quota_name);
+    return r ? r : iam_read_tags(call, tags);
+}
+
+void iam_create(struct operation *operation, const struct iam_creation *creation)
+{
+    struct iam_call *call = iam_call_new(operation);
+    json_t *tags = json_object();
+    int r;
+
+    if (!call) {
+        json_decref(tags);
+        return;
+    }
+    r = tags ? check_creation(call, creation, tags) : -ENOMEM;
+    if (r == 0) {
+        call->entity = creation->make(call, tags);
+        call->result = call->entity ? creation->wrap(call->entity) : NULL;
+        r = call->result ? 0 : -ENOMEM;
+    }
+    json_decref(tags);
+    if (r)
+        iam_end(call, r, "checking the parameters");
+    else
+        iam_submit(call, put_new);
 }
 
 const char *iam_time(char text[IAM_TIME_BYTES])

@@ -67,6 +67,21 @@ int iam_check_document(struct iam_call *call, struct span document, size_t quota
 
 /* --- entities --- */
 
+/* How a role or a policy is made. */
+struct iam_creation {
+    const char *name_member; /* the parameters that hold its name and its document */
+    const char *document_member;
+    size_t quota; /* of the document */
+    const char *quota_name;
+    void (*read)(struct iam_call *call); /* reads the parameters: call->kind, name and key, and the validation */
+    /* The entity, with the tags (borrowed). NULL: out of memory. */
+    json_t *(*make)(struct iam_call *call, json_t *tags);
+    json_t *(*wrap)(const json_t *entity); /* the answer's result; NULL likewise */
+};
+
+/* The operation that makes one. */
+void iam_create(struct operation *operation, const struct iam_creation *creation);
+
 /* The record's key for a name: lower case, in the arena; SPAN_NONE when out of memory. */
 struct span iam_key(struct iam_call *call, struct span name);
 /* The catalog's document of call->kind and key; NULL when there is none. */
@@ -79,8 +94,6 @@ int iam_refuse(struct iam_call *call, int status, const char *code, const char *
 void iam_submit(struct iam_call *call, int (*build)(struct iam_call *call, struct catalog_change *change));
 /* The same for a change of what call->key names: `edit` gets a copy of its document, as deep as it goes. */
 void iam_submit_edit(struct iam_call *call, int (*edit)(struct iam_call *call, json_t *entity));
-/* Makes the record call->entity, which must not be there. For `build`. */
-int iam_put_new(struct iam_call *call, struct catalog_change *change) MUST_USE;
 
 /* "2026-01-02T03:04:05Z", now. */
 const char *iam_time(char text[IAM_TIME_BYTES]);

@@ -89,49 +89,27 @@ static json_t *make_policy(struct iam_call *call, json_t *tags)
     return policy;
 }
 
-static int check_new_policy(struct iam_call *call, json_t *tags)
+static void read_new_policy(struct iam_call *call)
 {
-    struct span document;
-    struct span path;
-    int r;
-
     call->kind = CATALOG_MANAGED_POLICY;
     call->name = iam_read_string(call, "PolicyName", true, 1, 128);
     call->key = iam_key(call, call->name);
-    document = iam_read_string(call, "PolicyDocument", true, 1, DOCUMENT_MAX);
-    path = iam_read_string(call, "Path", false, 1, 512);
+    iam_read_string(call, "PolicyDocument", true, 1, DOCUMENT_MAX);
+    iam_read_string(call, "Path", false, 1, 512);
     iam_read_string(call, "Description", false, 0, DESCRIPTION_MAX);
-    r = iam_finish_validation(call);
-    if (r == 0)
-        r = iam_check_name(call, call->name, "PolicyName");
-    if (r == 0 && path.data)
-        r = iam_check_path(call, path);
-    if (r == 0)
-        r = iam_check_document(call, document, POLICY_QUOTA, "PolicySize");
-    return r ? r : iam_read_tags(call, tags);
+}
+
+static json_t *wrap_new_policy(const json_t *policy)
+{
+    return json_pack("{s:o}", "Policy", render(NULL, policy, true));
 }
 
 void iam_create_policy(struct operation *operation)
 {
-    struct iam_call *call = iam_call_new(operation);
-    json_t *tags = json_object();
-    int r;
+    static const struct iam_creation creation = {"PolicyName",    "PolicyDocument", POLICY_QUOTA,   "PolicySize",
+                                                 read_new_policy, make_policy,      wrap_new_policy};
 
-    if (!call) {
-        json_decref(tags);
-        return;
-    }
-    r = tags ? check_new_policy(call, tags) : -ENOMEM;
-    if (r == 0) {
-        call->entity = make_policy(call, tags);
-        call->result = call->entity ? json_pack("{s:o}", "Policy", render(NULL, call->entity, true)) : NULL;
-        r = call->result ? 0 : -ENOMEM;
-    }
-    json_decref(tags);
-    if (r)
-        iam_end(call, r, "checking the policy");
-    else
-        iam_submit(call, iam_put_new);
+    iam_create(operation, &creation);
 }
 
 /* --- looking --- */

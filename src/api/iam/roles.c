@@ -61,49 +61,22 @@ static json_t *make_role(struct iam_call *call, json_t *tags)
         "PermissionsBoundary", iam_json(iam_string(call, "PermissionsBoundary")), "Tags", tags, "inline", "attached");
 }
 
-static int check_new_role(struct iam_call *call, json_t *tags)
+static void read_new_role(struct iam_call *call)
 {
-    struct span document;
-    struct span path;
-    int r;
-
     iam_read_role(call);
-    document = iam_read_string(call, "AssumeRolePolicyDocument", true, 1, DOCUMENT_MAX);
-    path = iam_read_string(call, "Path", false, 1, 512);
+    iam_read_string(call, "AssumeRolePolicyDocument", true, 1, DOCUMENT_MAX);
+    iam_read_string(call, "Path", false, 1, 512);
     iam_read_string(call, "Description", false, 0, DESCRIPTION_MAX);
     iam_read_string(call, "PermissionsBoundary", false, 20, 2048);
     iam_read_integer(call, "MaxSessionDuration", SESSION_MIN_S, SESSION_MAX_S, SESSION_MIN_S);
-    r = iam_finish_validation(call);
-    if (r == 0)
-        r = iam_check_name(call, call->name, "RoleName");
-    if (r == 0 && path.data)
-        r = iam_check_path(call, path);
-    if (r == 0)
-        r = iam_check_document(call, document, TRUST_QUOTA, "ACLSizePerRole");
-    return r ? r : iam_read_tags(call, tags);
 }
 
 void iam_create_role(struct operation *operation)
 {
-    struct iam_call *call = iam_call_new(operation);
-    json_t *tags = json_object();
-    int r;
+    static const struct iam_creation creation = {
+        "RoleName", "AssumeRolePolicyDocument", TRUST_QUOTA, "ACLSizePerRole", read_new_role, make_role, wrap};
 
-    if (!call) {
-        json_decref(tags);
-        return;
-    }
-    r = tags ? check_new_role(call, tags) : -ENOMEM;
-    if (r == 0) {
-        call->entity = make_role(call, tags);
-        call->result = call->entity ? wrap(call->entity) : NULL;
-        r = call->result ? 0 : -ENOMEM;
-    }
-    json_decref(tags);
-    if (r)
-        iam_end(call, r, "checking the role");
-    else
-        iam_submit(call, iam_put_new);
+    iam_create(operation, &creation);
 }
 
 /* --- GetRole, ListRoles --- */
