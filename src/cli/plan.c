@@ -9,8 +9,7 @@
 
 struct plan_command_options {
     bool json;
-    bool has_seed;
-    uint64_t seed;
+    struct scenario_seed seed;
     double percentile;
 };
 
@@ -49,8 +48,7 @@ static int apply_seed(const char *text, void *context, struct fault *fault)
 {
     struct plan_command_options *options = context;
 
-    options->has_seed = true;
-    return scenario_option_seed(text, &options->seed, fault);
+    return scenario_seed_apply(text, &options->seed, fault);
 }
 
 static const struct scenario_option OPTIONS[] = {
@@ -151,20 +149,15 @@ static void write_json(const struct plan *plan, double percentile)
     puts("}}");
 }
 
-/* 0, or a status with a sentence. */
-static int make_plan(const char *path, const struct plan_command_options *given, struct fault *fault)
+static enum scenario_command_status run(const struct scenario *scenario, const void *context, struct fault *fault)
 {
-    struct scenario *scenario CLEANUP(scenario_cleanup) = NULL;
+    const struct plan_command_options *given = context;
     struct plan *plan CLEANUP(plan_cleanup) = NULL;
-    struct plan_options options = {.fraction = given->percentile / 100};
+    struct plan_options options = {.fraction = given->percentile / 100,
+                                   .seed = scenario_seed_of(&given->seed, scenario)};
 
-    if (scenario_load(path, &scenario, fault) < 0)
+    if (plan_make(scenario, &options, &plan, fault) < 0)
         return SCENARIO_COMMAND_USAGE;
-    options.seed = given->has_seed ? given->seed : scenario->seed;
-    if (plan_make(scenario, &options, &plan, fault) < 0) {
-        fault_prepend(fault, "%s", path);
-        return SCENARIO_COMMAND_USAGE;
-    }
     if (given->json)
         write_json(plan, given->percentile);
     else
@@ -179,15 +172,7 @@ static int make_plan(const char *path, const struct plan_command_options *given,
 int plan_main(int argc, char **argv)
 {
     struct plan_command_options options = {.percentile = 100};
-    struct scenario_command command = {"plan", USAGE, OPTIONS, ARRAY_SIZE(OPTIONS), &options};
-    struct fault fault = {0};
-    const char *path;
-    int r = scenario_command_parse(&command, argc, argv, &path, &fault);
+    struct scenario_command command = {"plan", USAGE, OPTIONS, ARRAY_SIZE(OPTIONS), &options, run};
 
-    if (r == SCENARIO_COMMAND_HELP)
-        return SCENARIO_COMMAND_OK;
-    if (r < 0)
-        return scenario_command_complain(&command, &fault, SCENARIO_COMMAND_USAGE);
-    r = make_plan(path, &options, &fault);
-    return r == SCENARIO_COMMAND_OK ? r : scenario_command_complain(&command, &fault, (enum scenario_command_status)r);
+    return scenario_command_main(&command, argc, argv);
 }

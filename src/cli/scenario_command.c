@@ -40,18 +40,13 @@ static int parse_word(const struct scenario_command *command, int argc, char **a
     return option->apply(argv[++*index], command->context, fault);
 }
 
-int scenario_command_parse(const struct scenario_command *command, int argc, char **argv, const char **ret_path,
-                           struct fault *fault)
+/* The options, and the scenario's path (borrowed). 0 or -EINVAL with a sentence. */
+static int parse(const struct scenario_command *command, int argc, char **argv, const char **ret_path,
+                 struct fault *fault)
 {
     const char *path = NULL;
     int r = 0;
 
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            fputs(command->usage, stdout);
-            return SCENARIO_COMMAND_HELP;
-        }
-    }
     for (int i = 1; r == 0 && i < argc; i++)
         r = parse_word(command, argc, argv, &i, &path, fault);
     if (r == 0 && !path)
@@ -60,16 +55,47 @@ int scenario_command_parse(const struct scenario_command *command, int argc, cha
     return r;
 }
 
-int scenario_command_complain(const struct scenario_command *command, const struct fault *fault,
-                              enum scenario_command_status status)
+static enum scenario_command_status run(const struct scenario_command *command, int argc, char **argv,
+                                        struct fault *fault)
 {
-    fprintf(stderr, "kiln %s: %s\n", command->name, fault->text);
+    struct scenario *scenario CLEANUP(scenario_cleanup) = NULL;
+    enum scenario_command_status status;
+    const char *path;
+
+    if (parse(command, argc, argv, &path, fault) < 0 || scenario_load(path, &scenario, fault) < 0)
+        return SCENARIO_COMMAND_USAGE;
+    status = command->run(scenario, command->context, fault);
+    if (status == SCENARIO_COMMAND_USAGE)
+        fault_prepend(fault, "%s", path);
+    return status;
+}
+
+int scenario_command_main(const struct scenario_command *command, int argc, char **argv)
+{
+    enum scenario_command_status status;
+    struct fault fault = {0};
+
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            fputs(command->usage, stdout);
+            return SCENARIO_COMMAND_OK;
+        }
+    }
+    status = run(command, argc, argv, &fault);
+    if (status != SCENARIO_COMMAND_OK)
+        fprintf(stderr, "kiln %s: %s\n", command->name, fault.text);
     return (int)status;
 }
 
-int scenario_option_seed(const char *text, uint64_t *ret_seed, struct fault *fault)
+int scenario_seed_apply(const char *text, struct scenario_seed *seed, struct fault *fault)
 {
-    if (span_to_u64(span_from(text), UINT64_MAX, ret_seed) < 0)
+    seed->given = true;
+    if (span_to_u64(span_from(text), UINT64_MAX, &seed->value) < 0)
         return fault_set(fault, 0, "--seed: '%s' is not a whole number", text);
     return 0;
+}
+
+uint64_t scenario_seed_of(const struct scenario_seed *seed, const struct scenario *scenario)
+{
+    return seed->given ? seed->value : scenario->seed;
 }

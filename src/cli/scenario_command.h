@@ -7,6 +7,7 @@
 #include "base/fault.h"
 #include "base/macros.h"
 #include "base/span.h"
+#include "sim/scenario.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,17 +28,23 @@ struct scenario_command {
     const struct scenario_option *options;
     size_t option_count;
     void *context;
+    /* With a sentence where it is not SCENARIO_COMMAND_OK; that of a fault in the scenario (_USAGE) without its path.
+     */
+    enum scenario_command_status (*run)(const struct scenario *scenario, const void *context, struct fault *fault);
 };
 
-enum scenario_command_outcome { SCENARIO_COMMAND_HELP = 1 };
+/*
+ * argv[0] is the command. Applies the options, reads the scenario and runs the command on it; what went wrong is one
+ * line on standard error. --help anywhere prints the usage alone, whatever else there is. Returns the exit status.
+ */
+int scenario_command_main(const struct scenario_command *command, int argc, char **argv);
 
-/* argv[0] is the command. Applies the options and gives the path of the scenario (borrowed). --help anywhere prints the
- * usage and gives SCENARIO_COMMAND_HELP, whatever else there is. Else 0 or -EINVAL with a sentence. */
-int scenario_command_parse(const struct scenario_command *command, int argc, char **argv, const char **ret_path,
-                           struct fault *fault) MUST_USE;
-/* One line on standard error. Returns the status. */
-int scenario_command_complain(const struct scenario_command *command, const struct fault *fault,
-                              enum scenario_command_status status);
+/* --seed N, a whole number from 0 to 2^64 - 1. */
+struct scenario_seed {
+    bool given;
+    uint64_t value;
+};
 
-/* --seed N: a whole number from 0 to 2^64 - 1. */
-int scenario_option_seed(const char *text, uint64_t *ret_seed, struct fault *fault) MUST_USE;
+int scenario_seed_apply(const char *text, struct scenario_seed *seed, struct fault *fault) MUST_USE;
+/* The one given, else the scenario's own. */
+uint64_t scenario_seed_of(const struct scenario_seed *seed, const struct scenario *scenario);

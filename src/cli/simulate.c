@@ -12,8 +12,7 @@ struct simulate_options {
     enum output_format format;
     bool requests;
     const char *svg; /* NULL: none */
-    bool has_seed;
-    uint64_t seed;
+    struct scenario_seed seed;
 };
 
 static const char USAGE[] =
@@ -62,8 +61,7 @@ static int apply_seed(const char *text, void *context, struct fault *fault)
 {
     struct simulate_options *options = context;
 
-    options->has_seed = true;
-    return scenario_option_seed(text, &options->seed, fault);
+    return scenario_seed_apply(text, &options->seed, fault);
 }
 
 static const struct scenario_option OPTIONS[] = {
@@ -86,23 +84,18 @@ static int draw(const struct report *report, const char *path, struct fault *fau
     return 0;
 }
 
-/* 0, or a status with a sentence. */
-static int simulate(const char *path, const struct simulate_options *options, struct fault *fault)
+static enum scenario_command_status run(const struct scenario *scenario, const void *context, struct fault *fault)
 {
-    struct scenario *scenario CLEANUP(scenario_cleanup) = NULL;
+    const struct simulate_options *options = context;
     struct report *report CLEANUP(report_cleanup) = NULL;
-    struct output output = {.file = stdout, .format = options->format, .requests = options->requests};
-    struct simulation_options simulation = {.context = &output};
+    struct output output = {
+        .scenario = scenario, .file = stdout, .format = options->format, .requests = options->requests};
+    struct simulation_options simulation = {.context = &output,
+                                            .seed = scenario_seed_of(&options->seed, scenario),
+                                            .on_request = options->requests ? output_request : NULL};
 
-    if (scenario_load(path, &scenario, fault) < 0)
+    if (simulation_run(scenario, &simulation, &report, fault) < 0)
         return SCENARIO_COMMAND_USAGE;
-    output.scenario = scenario;
-    simulation.seed = options->has_seed ? options->seed : scenario->seed;
-    simulation.on_request = options->requests ? output_request : NULL;
-    if (simulation_run(scenario, &simulation, &report, fault) < 0) {
-        fault_prepend(fault, "%s", path);
-        return SCENARIO_COMMAND_USAGE;
-    }
     if (options->svg && draw(report, options->svg, fault) < 0)
         return SCENARIO_COMMAND_FAILED;
     if (output_report(&output, report) < 0) {
@@ -115,15 +108,7 @@ static int simulate(const char *path, const struct simulate_options *options, st
 int simulate_main(int argc, char **argv)
 {
     struct simulate_options options = {0};
-    struct scenario_command command = {"simulate", USAGE, OPTIONS, ARRAY_SIZE(OPTIONS), &options};
-    struct fault fault = {0};
-    const char *path;
-    int r = scenario_command_parse(&command, argc, argv, &path, &fault);
+    struct scenario_command command = {"simulate", USAGE, OPTIONS, ARRAY_SIZE(OPTIONS), &options, run};
 
-    if (r == SCENARIO_COMMAND_HELP)
-        return SCENARIO_COMMAND_OK;
-    if (r < 0)
-        return scenario_command_complain(&command, &fault, SCENARIO_COMMAND_USAGE);
-    r = simulate(path, &options, &fault);
-    return r == SCENARIO_COMMAND_OK ? r : scenario_command_complain(&command, &fault, (enum scenario_command_status)r);
+    return scenario_command_main(&command, argc, argv);
 }
