@@ -20,6 +20,15 @@ static void cleanup_json(json_t **document)
     json_decref(*document);
 }
 
+/* The parts of its key and what it holds; -EPROTO for what this version does not understand, -ENOMEM. */
+static int open_document(const struct store_document *stored, bool has_last, struct document_key *ret_key,
+                         json_t **ret_document)
+{
+    int r = document_parse_key(stored->key, has_last, ret_key);
+
+    return r ? r : document_parse(stored->bytes, ret_document);
+}
+
 static int fill_function(struct function_entry *entry, json_t *document)
 {
     struct function_facts facts;
@@ -42,10 +51,8 @@ static int on_function(const struct store_document *stored, void *context)
     CLEANUP(cleanup_function_entry) struct function_entry *entry = NULL;
     struct scope_entry *scope;
     struct document_key key;
-    int r = document_parse_key(stored->key, false, &key);
+    int r = open_document(stored, false, &key, &document);
 
-    if (r == 0)
-        r = document_parse(stored->bytes, &document);
     if (r == 0)
         r = catalog_get_scope(loading->catalog, key.account, key.region, &scope);
     if (r < 0)
@@ -112,10 +119,8 @@ static int on_version(const struct store_document *stored, void *context)
     struct document_version facts;
     struct catalog_function *function;
     struct document_key key;
-    int r = document_parse_key(stored->key, true, &key);
+    int r = open_document(stored, true, &key, &document);
 
-    if (r == 0)
-        r = document_parse(stored->bytes, &document);
     if (r == 0)
         r = document_read_version(document, &facts);
     if (r < 0)
@@ -169,10 +174,8 @@ static int on_alias(const struct store_document *stored, void *context)
     struct document_alias facts;
     struct catalog_function *function;
     struct document_key key;
-    int r = document_parse_key(stored->key, true, &key);
+    int r = open_document(stored, true, &key, &document);
 
-    if (r == 0)
-        r = document_parse(stored->bytes, &document);
     if (r == 0)
         r = document_read_alias(document, &facts);
     if (r < 0)
