@@ -221,6 +221,10 @@ static const struct option options_table[] = {
      "AWS_ENDPOINT_URL of functions; self is this daemon (default: none)"},
     {"network", "nat|host|none", parse_network, 0, "network of functions (default nat as root, else host)"},
     {"log-format", "text|json", parse_log_format, AT(log_format), "form of the daemon's own log (default text)"},
+    {"log-retention", "DAYS", parse_count_or_zero, AT(log_retention_days),
+     "function logs not written to for so long are removed (default 0: never)"},
+    {"log-stream-bytes", "BYTES", parse_bytes, AT(log_stream_bytes),
+     "what the log of one environment may take; the oldest goes (default: no limit)"},
     {"s3-endpoint", "URL", parse_url, AT(s3_endpoint), "S3-compatible store for code given by S3 location"},
     {"runtimes-dir", "DIR", parse_text, AT(runtimes_dir), "where the runtimes' bootstraps are installed"},
 };

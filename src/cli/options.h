@@ -27,6 +27,8 @@ struct serve_options {
     uint64_t response_stream_bytes; /* of one streamed response */
     unsigned update_time_ms;        /* how long an update lasts for those who have not seen its end */
     uint64_t code_storage_bytes;    /* all packages of an account in a Region */
+    uint64_t log_stream_bytes;      /* of the log files of one stream; 0: no limit */
+    unsigned log_retention_days;    /* 0: for ever */
     bool strict_aws;                /* refuse what the service's API refuses though its model allows it */
     enum serve_auth auth;
     const char *credentials;          /* file, NULL when not given */

@@ -335,6 +335,8 @@ static int build_worker(struct serve *serve, struct fault *fault)
         .data_dir = serve->data_dir,
         .runtimes_dir = serve->runtimes_dir,
         .stream_bytes = serve->options.response_stream_bytes,
+        .log_stream_bytes = serve->options.log_stream_bytes,
+        .log_retention_days = serve->options.log_retention_days,
         .on_lost = on_launcher_lost,
         .context = serve,
     };

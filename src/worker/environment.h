@@ -168,6 +168,7 @@ struct worker_handles {
     unsigned open;
 };
 
+struct log_sweep;
 struct probe_job;
 
 struct worker {
@@ -175,6 +176,7 @@ struct worker {
     char *runtimes_dir;
     struct worker_handles *handles;
     struct function_log *logs;
+    struct log_sweep *sweep; /* NULL: logs are kept for ever */
     struct list environments;
     size_t count;
     struct table by_id;

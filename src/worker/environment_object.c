@@ -95,7 +95,7 @@ static int open_log(struct environment *environment, const struct environment_sp
     if (runtime_family_folder(runtime_family_of(spec->runtime)))
         function_log_set_framed(environment->log);
     if (environment->logging.json)
-        function_log_set_level(environment->log, log_level_parse(level, LOG_LINE_INFO));
+        function_log_set_json(environment->log, log_level_parse(level, LOG_LINE_INFO));
     return process_variables_build(spec, stream, &environment->arena, &environment->process_variables);
 }
 

@@ -11,12 +11,19 @@
 
 #include "base/clock.h"
 #include "base/list.h"
+#include "worker/log_file.h"
 #include "worker/log_frame.h"
 #include "worker/log_record.h"
+#include "worker/platform_event.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
+
+/* What a stream has lost, until it has been said in the stream itself. */
+struct loss {
+    uint64_t records;
+    uint64_t bytes;
+    char reason[96];
+};
 
 enum {
     FLUSH_MS = 250,
@@ -30,6 +37,9 @@ struct function_log_stream {
     struct function_log *log;
     char *path; /* GROUP/STREAM.log under the directory */
     struct buffer gathered;
+    uint64_t gathered_records;
+    struct loss loss;
+    bool json;
     struct buffer unfinished;  /* output after the last newline */
     int64_t unfinished_ms;     /* when its first byte came */
     enum log_line_level level; /* output below it is not kept */
@@ -47,7 +57,11 @@ struct part {
     struct function_log_stream *stream; /* for on_room; not touched on the pool */
     char *path;                         /* the stream's, or owned by the part when the stream is closed */
     struct buffer bytes;
-    bool last; /* the stream is closed: free it afterwards */
+    uint64_t records; /* in `bytes`, but for the notice of a loss */
+    size_t notice;    /* bytes of that notice, in front */
+    bool last;        /* the stream is closed: free it afterwards */
+    int error;        /* errno: nothing was written */
+    uint64_t removed_bytes;
 };
 
 struct job {
@@ -55,6 +69,7 @@ struct job {
     struct function_log *log; /* NULL: the writer is gone */
     uv_sem_t written;
     char *directory;
+    struct log_file_limits limits;
     struct part *parts;
     size_t count;
     uint64_t lost_bytes;
@@ -66,6 +81,7 @@ struct function_log {
     uv_timer_t *timer; /* own allocation: outlives this until its close callback */
     const struct log *log;
     char *directory;
+    struct log_file_limits limits;
     struct list dirty;
     struct job *running;
     uint64_t lost_bytes;
@@ -75,74 +91,16 @@ struct function_log {
 
 /* --- the pool's side ---------------------------------------------------------------------------------------------- */
 
-static int make_folders(char *path)
+static void write_part(struct job *job, struct part *part)
 {
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        int r;
+    int r = log_file_append(job->directory, part->path, buffer_span(&part->bytes), &job->limits, &part->removed_bytes);
 
-        *slash = '\0';
-        r = mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : 0;
-        *slash = '/';
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-static int open_stream(const char *directory, const char *path)
-{
-    CLEANUP(cleanup_free) char *whole = NULL;
-    int fd;
-    int r;
-
-    if (asprintf(&whole, "%s/%s", directory, path) < 0) {
-        whole = NULL;
-        return -ENOMEM;
-    }
-    fd = open(whole, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0 && errno == ENOENT) {
-        r = make_folders(whole);
-        if (r < 0)
-            return r;
-        fd = open(whole, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-    }
-    return fd < 0 ? -errno : fd;
-}
-
-static int write_all(int fd, struct span bytes, size_t *ret_written)
-{
-    *ret_written = 0;
-    while (*ret_written < bytes.length) {
-        ssize_t n = write(fd, bytes.data + *ret_written, bytes.length - *ret_written);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n < 0 ? -errno : -EIO;
-        *ret_written += (size_t)n;
-    }
-    return 0;
-}
-
-/* All or nothing, so that a full disk does not leave half a record in the middle of a file. */
-static void write_part(struct job *job, const struct part *part)
-{
-    CLEANUP(cleanup_close) int fd = open_stream(job->directory, part->path);
-    size_t written = 0;
-    off_t end;
-    int r = fd;
-
-    if (fd >= 0) {
-        end = lseek(fd, 0, SEEK_END);
-        r = write_all(fd, buffer_span(&part->bytes), &written);
-        if (r < 0 && written && end >= 0 && ftruncate(fd, end) < 0)
-            r = -errno;
-    }
-    if (r < 0) {
-        job->lost_bytes += part->bytes.length;
-        if (!job->error)
-            job->error = -r;
-    }
+    if (r >= 0)
+        return;
+    part->error = -r;
+    job->lost_bytes += part->bytes.length;
+    if (!job->error)
+        job->error = -r;
 }
 
 static void write_job(struct job *job)
@@ -184,6 +142,39 @@ static void job_free(struct job *job)
     free(job);
 }
 
+static int append_notice(struct buffer *buffer, const struct function_log_stream *stream)
+{
+    CLEANUP(buffer_deinit) struct buffer text = BUFFER_INIT;
+    const struct loss *loss = &stream->loss;
+    int64_t wall_ns = clock_wall_ns();
+    int r;
+
+    if (stream->json)
+        r = platform_event_logs_dropped(&text, wall_ns, loss->records, loss->bytes, loss->reason);
+    else
+        r = buffer_printf(&text, "Kiln: %llu lines (%llu bytes) of this log were lost: %s",
+                          (unsigned long long)loss->records, (unsigned long long)loss->bytes, loss->reason);
+    if (r == 0)
+        r = buffer_append_char(&text, '\n');
+    return r < 0 ? r : log_record_append(buffer, wall_ns / NS_PER_MS, buffer_span(&text));
+}
+
+/* Puts what has been lost before in front. When there is no memory for it, it waits. */
+static void add_notice(struct part *part)
+{
+    CLEANUP(buffer_deinit) struct buffer whole = BUFFER_INIT;
+    size_t length;
+
+    if (!part->stream->loss.bytes || append_notice(&whole, part->stream) < 0)
+        return;
+    length = whole.length;
+    if (buffer_append_span(&whole, buffer_span(&part->bytes)) < 0)
+        return;
+    buffer_deinit(&part->bytes);
+    part->bytes = buffer_take(&whole);
+    part->notice = length;
+}
+
 /* Takes the gathered bytes of all dirty streams. NULL when out of memory: they stay and are tried again. */
 static struct job *job_new(struct function_log *log)
 {
@@ -197,6 +188,7 @@ static struct job *job_new(struct function_log *log)
     job->log = log;
     job->parts = calloc(count, sizeof(*job->parts));
     job->directory = strdup(log->directory);
+    job->limits = log->limits;
     if (!job->parts || !job->directory || uv_sem_init(&job->written, 0) < 0) {
         free(job->parts);
         free(job->directory);
@@ -211,7 +203,10 @@ static struct job *job_new(struct function_log *log)
         part->stream = stream;
         part->path = stream->path;
         part->bytes = buffer_take(&stream->gathered);
+        part->records = stream->gathered_records;
+        stream->gathered_records = 0;
         part->last = stream->closed;
+        add_notice(part);
     }
     return job;
 }
@@ -229,6 +224,28 @@ static void complain(struct function_log *log, const struct job *job)
     log->complained = true;
 }
 
+static void add_loss(struct loss *loss, uint64_t records, uint64_t bytes, const char *reason)
+{
+    loss->records += records;
+    loss->bytes += bytes;
+    snprintf(loss->reason, sizeof(loss->reason), "%s", reason);
+}
+
+/* What the part has to say about losses: the old ones are said once it is written, a new one waits for its turn. */
+static void settle_loss(const struct part *part)
+{
+    struct loss *loss = &part->stream->loss;
+
+    if (part->error) {
+        add_loss(loss, part->records, part->bytes.length - part->notice, strerror(part->error));
+        return;
+    }
+    if (part->notice)
+        *loss = (struct loss){0}; /* none has come in between: one job at a time */
+    if (part->removed_bytes)
+        add_loss(loss, 0, part->removed_bytes, "the oldest records had to go (--log-stream-bytes)");
+}
+
 static void settle_stream(const struct part *part)
 {
     struct function_log_stream *stream = part->stream;
@@ -237,6 +254,7 @@ static void settle_stream(const struct part *part)
         stream_free(stream);
         return;
     }
+    settle_loss(part);
     if (stream->waits_for_room && stream->gathered.length < STREAM_FULL_BYTES && !stream->closed) {
         stream->waits_for_room = false;
         stream->on_room(stream->context);
@@ -282,6 +300,11 @@ static void flush(struct function_log *log)
 static void on_timer(uv_timer_t *timer)
 {
     flush(timer->data);
+}
+
+void function_log_set_limits(struct function_log *log, const struct log_file_limits *limits)
+{
+    log->limits = *limits;
 }
 
 static void mark_dirty(struct function_log_stream *stream)
@@ -404,8 +427,10 @@ static void add_event(struct function_log_stream *stream, struct span message, i
 {
     if (log_record_append(&stream->gathered, time_ms, message) < 0) {
         stream->log->lost_bytes += message.length;
+        add_loss(&stream->loss, 1, message.length, strerror(ENOMEM));
         return;
     }
+    stream->gathered_records++;
     mark_dirty(stream);
 }
 
@@ -622,8 +647,9 @@ void function_log_set_framed(struct function_log_stream *stream)
     stream->framed = true;
 }
 
-void function_log_set_level(struct function_log_stream *stream, enum log_line_level level)
+void function_log_set_json(struct function_log_stream *stream, enum log_line_level level)
 {
+    stream->json = true;
     stream->level = level;
 }
 

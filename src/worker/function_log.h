@@ -6,8 +6,9 @@
  *
  * Memory is bounded: function_log_is_full says that a stream should get no more output until on_room is called, which
  * is how a flood from one function is held back in that function's own pipe. Lines of the service are few and always
- * taken. When the disk refuses (full, gone), the bytes are counted and dropped and the daemon's log says so once until
- * a write succeeds again. Nothing is synced: these are logs.
+ * taken. When the disk refuses (full, gone), the bytes are counted and dropped; the daemon's log says so once until a
+ * write succeeds again, and the stream says, in front of what is written next, how much it has lost. Nothing is synced:
+ * these are logs.
  *
  * All on the loop's thread; on_room is called from the loop.
  */
@@ -15,6 +16,7 @@
 
 #include "base/buffer.h"
 #include "base/log.h"
+#include "worker/log_file.h"
 #include "worker/log_level.h"
 
 #include <uv.h>
@@ -31,6 +33,8 @@ int function_log_new(uv_loop_t *loop, const char *directory, const struct log *l
 /* Writes out all that has gathered, waiting for it. Every stream must have been closed. The handles end on later turns
  * of the loop. NULL is allowed. */
 struct function_log *function_log_free(struct function_log *log);
+/* How large files may get (log_file.h). Before the first stream is opened. */
+void function_log_set_limits(struct function_log *log, const struct log_file_limits *limits);
 /* Bytes lost because the disk refused them. */
 uint64_t function_log_lost_bytes(const struct function_log *log);
 
@@ -60,8 +64,8 @@ bool function_log_is_bursting(const struct function_log_stream *stream);
 
 /* From now on the function's output may have frames in it (log_frame.h). */
 void function_log_set_framed(struct function_log_stream *stream);
-/* Output of a lower level (log_level.h) is not kept from now on. */
-void function_log_set_level(struct function_log_stream *stream, enum log_line_level level);
+/* The stream is in JSON: output of a lower level (log_level.h) is not kept from now on. */
+void function_log_set_json(struct function_log_stream *stream, enum log_line_level level);
 
 /* From now on the stream's lines also go to `tail`, of which the last 4 KB are kept; NULL ends that. Borrowed. */
 void function_log_set_tail(struct function_log_stream *stream, struct buffer *tail);

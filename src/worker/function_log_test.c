@@ -253,7 +253,7 @@ static void test_output_below_the_level_is_in_neither_file_nor_tail(void **state
     struct fixture *fixture = *state;
     CLEANUP(buffer_deinit) struct buffer tail = BUFFER_INIT;
 
-    function_log_set_level(fixture->stream, LOG_LINE_WARN);
+    function_log_set_json(fixture->stream, LOG_LINE_WARN);
     function_log_set_tail(fixture->stream, &tail);
     function_log_output(fixture->stream, SPAN("{\"level\":\"debug\"}\nplain\n{\"level\":\"WA"), NOW);
     function_log_output(fixture->stream, SPAN("RN\"}\n{\"level\":\"ERROR\"}"), NOW);
@@ -290,7 +290,7 @@ static void test_a_frame_that_breaks_off_is_ended_by_the_service(void **state)
     struct fixture *fixture = *state;
 
     function_log_set_framed(fixture->stream);
-    function_log_set_level(fixture->stream, LOG_LINE_ERROR);
+    function_log_set_json(fixture->stream, LOG_LINE_ERROR);
     function_log_output(fixture->stream, span_of(bytes, sizeof(bytes) - 1), NOW);
     function_log_line(fixture->stream, SPAN("END\n"), NOW);
     function_log_end_output(fixture->stream);
@@ -313,6 +313,71 @@ static void test_disk_that_refuses_costs_the_lines_only(void **state)
     while (!fixture->rooms)
         uv_run(&fixture->loop, UV_RUN_ONCE);
     assert_true(function_log_lost_bytes(fixture->log) > 1024 * 1024);
+}
+
+static void remove_obstacle(struct fixture *fixture)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/~aws~lambda~f", fixture->root);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* Lets a line that cannot be written get lost. */
+static void lose(struct fixture *fixture, struct span line)
+{
+    CLEANUP(cleanup_close) int fd = -1;
+    char path[PATH_MAX];
+    uint64_t before = function_log_lost_bytes(fixture->log);
+    uv_timer_t timer;
+
+    uv_timer_init(&fixture->loop, &timer);
+    uv_timer_start(&timer, on_late, 10000, 0); /* keeps the loop going */
+    snprintf(path, sizeof(path), "%s/~aws~lambda~f", fixture->root);
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_true(fd >= 0);
+    function_log_output(fixture->stream, line, NOW);
+    while (function_log_lost_bytes(fixture->log) == before)
+        assert_int_not_equal(uv_run(&fixture->loop, UV_RUN_ONCE), 0);
+    uv_close((uv_handle_t *)&timer, NULL);
+    uv_run(&fixture->loop, UV_RUN_NOWAIT);
+}
+
+static void test_what_was_lost_is_said_in_front_of_what_comes_next(void **state)
+{
+    struct fixture *fixture = *state;
+    CLEANUP(buffer_deinit) struct buffer content = BUFFER_INIT;
+    struct log_record record;
+    struct span rest;
+
+    lose(fixture, SPAN("one\ntwo\n"));
+    lose(fixture, SPAN("three\n"));
+    remove_obstacle(fixture);
+    function_log_line(fixture->stream, SPAN("END\n"), NOW);
+    finish(fixture);
+    content = read_file(fixture);
+    rest = buffer_span(&content);
+    assert_int_equal(log_record_parse(&rest, &record), 0);
+    assert_true(span_equal(record.message, SPAN("Kiln: 3 lines (62 bytes) of this log were lost: Not a directory\n")));
+    assert_int_equal(log_record_parse(&rest, &record), 0);
+    assert_true(span_equal(record.message, SPAN("END\n")));
+    assert_int_equal(rest.length, 0);
+}
+
+static void test_in_json_what_was_lost_is_an_event(void **state)
+{
+    struct fixture *fixture = *state;
+    CLEANUP(buffer_deinit) struct buffer content = BUFFER_INIT;
+
+    function_log_set_json(fixture->stream, LOG_LINE_INFO);
+    lose(fixture, SPAN("one\n"));
+    remove_obstacle(fixture);
+    function_log_line(fixture->stream, SPAN("{}\n"), NOW);
+    finish(fixture);
+    content = read_file(fixture);
+    assert_non_null(buffer_terminate(&content));
+    assert_non_null(strstr(content.data, "\"type\":\"platform.logsDropped\",\"record\":{\"reason\":\"Not a directory\","
+                                         "\"droppedRecords\":1,\"droppedBytes\":20}}\n"));
 }
 
 static void test_partly_written_flush_is_taken_back(void **state)
@@ -355,6 +420,8 @@ int main(void)
         CASE(test_a_framed_message_is_one_event),
         CASE(test_a_frame_that_breaks_off_is_ended_by_the_service),
         CASE(test_disk_that_refuses_costs_the_lines_only),
+        CASE(test_what_was_lost_is_said_in_front_of_what_comes_next),
+        CASE(test_in_json_what_was_lost_is_an_event),
         CASE(test_partly_written_flush_is_taken_back),
     };
 

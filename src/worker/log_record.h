@@ -1,7 +1,8 @@
 /*
  * The form of the log files, for the writer here and for whoever reads them (the CloudWatch Logs operations).
  *
- * DATA/logs/GROUP/STREAM.log, one file a log stream, appended to only. A file is a run of records, one an event:
+ * DATA/logs/GROUP/STREAM.log, one file a log stream, appended to only (older parts of a long stream: log_file.h). A
+ * file is a run of records, one an event:
  *
  *     1767225600123 46 START RequestId: ... Version: $LATEST
  *     ^ time, ms    ^ bytes of the message, which follows the blank

@@ -8,6 +8,7 @@
  */
 #include "worker/environment.h"
 #include "worker/environment_extensions.h"
+#include "worker/log_sweep.h"
 #include "worker/telemetry.h"
 
 #include <stdio.h>
@@ -270,6 +271,7 @@ static int make_limits(struct worker *worker)
 
 static int make_parts(struct worker *worker)
 {
+    const struct log_file_limits limits = {.stream_bytes = worker->config.log_stream_bytes};
     CLEANUP(cleanup_free) char *logs = NULL;
     int r;
 
@@ -278,6 +280,10 @@ static int make_parts(struct worker *worker)
     if (!worker->scratch || !worker->runtimes_dir || asprintf(&logs, "%s/logs", worker->config.data_dir) < 0)
         return -ENOMEM;
     r = function_log_new(worker->config.loop, logs, worker->config.log, &worker->logs);
+    if (r == 0)
+        function_log_set_limits(worker->logs, &limits);
+    if (r == 0 && worker->config.log_retention_days)
+        r = log_sweep_new(worker->config.loop, logs, worker->config.log_retention_days, &worker->sweep);
     if (r == 0)
         r = make_limits(worker);
     return r == 0 ? open_handles(worker) : r;
@@ -397,6 +403,7 @@ struct worker *worker_free(struct worker *worker)
         worker->probe->worker = NULL;
     close_handles(worker->handles);
     worker->logs = function_log_free(worker->logs);
+    worker->sweep = log_sweep_free(worker->sweep);
     limit_set_deinit(&worker->limits);
     table_deinit(&worker->by_id);
     free(worker->runtimes_dir);

@@ -138,6 +138,8 @@ struct worker_config {
     unsigned provisioned_init_limit_ms; /* at least this, or the function's timeout, at most 900 s; 0: 130,000 */
     unsigned shutdown_limit_ms;         /* Shutdown phase with external extensions, of which the runtime has 3/20; a
                                            quarter with internal ones alone; 0: 2,000 */
+    uint64_t log_stream_bytes;          /* of log files a stream may have; 0: no limit */
+    unsigned log_retention_days;        /* 0: logs are kept for ever */
     void (*on_lost)(void *context);     /* the launcher died */
     void *context;
 };
