@@ -44,3 +44,8 @@ export function usageOf(pid) {
     descriptors: readdirSync(`/proc/${pid}/fd`).length,
   }
 }
+
+/** Processes (no zombies) of the environments of a function, by its name in their environment variables. */
+export function environmentProcesses(name) {
+  return pids().filter((pid) => read(`/proc/${pid}/environ`).split('\0').includes(`AWS_LAMBDA_FUNCTION_NAME=${name}`))
+}
