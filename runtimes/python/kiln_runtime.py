@@ -427,6 +427,7 @@ def run():
         forget_locale()
     json = Json(ensure_ascii=is_old)
     api = RuntimeApi(os.environ["AWS_LAMBDA_RUNTIME_API"])
+    api.connect()  # before a function that closes its standard output makes room for it in the wrong place
     request.log_fd = os.environ.pop("_LAMBDA_TELEMETRY_LOG_FD", None)
     if "logging" in sys.modules:
         extras().set_root_handler(sys.modules["logging"], request)

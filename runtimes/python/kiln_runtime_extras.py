@@ -39,7 +39,10 @@ def report(error, request_id):
         result = error_object(str(error), error.kind, error.trace, request_id)
     else:
         result = error_object(str(error), type(error).__name__, stack_trace(error), request_id)
-    write_log(json_line(result) if IS_JSON else "\n".join(log_lines(result)), 40)
+    try:
+        write_log(json_line(result) if IS_JSON else "\n".join(log_lines(result)), 40)
+    except (AttributeError, OSError, ValueError):
+        pass  # standard output is closed: the function's own affair
     return result
 
 

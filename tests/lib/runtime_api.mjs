@@ -92,7 +92,7 @@ class Runtime {
     return outcome
   }
 
-  start(name, directory, handler, env) {
+  start(name, directory, handler, env, encoding) {
     const [command, ...args] = COMMANDS[name]
     this.child = spawn(command, args, {
       cwd: directory,
@@ -112,7 +112,7 @@ class Runtime {
       },
     })
     for (const stream of [this.child.stdout, this.child.stderr]) {
-      stream.setEncoding('utf8').on('data', (text) => (this.log += text))
+      stream.setEncoding(encoding).on('data', (text) => (this.log += text))
     }
     this.exited = once(this.child, 'close').then(([code, signal]) => {
       this.#end({ kind: 'exit', code, signal })
@@ -137,7 +137,7 @@ function parsed(text) {
 }
 
 /** Starts a runtime on files of a fresh directory; ended after the test. */
-export async function startRuntime(t, name, files, { handler = 'index.handler', env = {} } = {}) {
+export async function startRuntime(t, name, files, { handler = 'index.handler', env = {}, encoding = 'utf8' } = {}) {
   const directory = mkdtempSync(join(tmpdir(), 'kiln-runtime-'))
   for (const [path, content] of Object.entries(files)) {
     mkdirSync(dirname(join(directory, path)), { recursive: true })
@@ -147,7 +147,7 @@ export async function startRuntime(t, name, files, { handler = 'index.handler', 
   runtime.directory = directory
   runtime.server.listen(0, '127.0.0.1')
   await once(runtime.server, 'listening')
-  runtime.start(name, directory, handler, env)
+  runtime.start(name, directory, handler, env, encoding)
   t.after(async () => {
     await runtime.stop()
     rmSync(directory, { recursive: true, force: true })

@@ -258,3 +258,46 @@ test('process ends when the Runtime API goes away', async (t) => {
   runtime.server.closeAllConnections()
   assert.equal((await runtime.exited).code, 129)
 })
+
+test('JSON log: one argument as it is, several formatted, errors with their own members', async (t) => {
+  const source = `export const handler = async () => {
+    console.log({ a: 1 })
+    console.log('n=%d', 7)
+    console.error(Object.assign(new RangeError('bad'), { code: 5 }))
+    console.warn('two', new TypeError('worse'))
+    const circle = {}; circle.circle = circle
+    console.log(circle)
+    console.log(10n)
+    console.log()
+  }`
+  const { id, runtime } = await result(t, source, {}, { env: { AWS_LAMBDA_LOG_FORMAT: 'JSON' } })
+  await runtime.stop()
+  const lines = runtime.log.trimEnd().split('\n').map((line) => JSON.parse(line))
+  assert.ok(lines.every(({ requestId }) => requestId === id))
+  const [object, formatted, error, two, circle, big, nothing] = lines
+  assert.deepEqual([object.level, object.message], ['INFO', { a: 1 }])
+  assert.equal(formatted.message, 'n=7')
+  assert.deepEqual({ ...error.message, stackTrace: 0 }, { errorType: 'RangeError', errorMessage: 'bad', stackTrace: 0, code: 5 })
+  assert.deepEqual([two.level, two.errorType, two.errorMessage], ['WARN', 'TypeError', 'worse'])
+  assert.match(circle.message, /Circular/)
+  assert.equal(big.message, '10n')
+  assert.deepEqual([nothing.level, nothing.message], ['INFO', ''])
+})
+
+test('with a descriptor for it, each call of console is one frame, also a large one', async (t) => {
+  const source = `export const handler = async () => {
+    console.warn('a\\nb'); console.log('x'.repeat(300000)); process.stdout.write('plain\\n')
+    return process.env._LAMBDA_TELEMETRY_LOG_FD ?? 'gone'
+  }`
+  const { payload, runtime } = await result(t, source, {}, { env: { _LAMBDA_TELEMETRY_LOG_FD: '1' }, encoding: 'latin1' })
+  assert.equal(payload, 'gone')
+  await runtime.stop()
+  const bytes = Buffer.from(runtime.log, 'latin1')
+  assert.equal(bytes.readUInt32BE(0), 0xa55a0013)
+  const length = bytes.readUInt32BE(4)
+  assert.match(bytes.toString('utf8', 16, 16 + length), /\tWARN\ta\nb\n$/)
+  const next = 16 + length
+  assert.equal(bytes.readUInt32BE(next), 0xa55a000f)
+  assert.ok(bytes.readUInt32BE(next + 4) > 300000)
+  assert.equal(bytes.toString('utf8', next + 16 + bytes.readUInt32BE(next + 4)), 'plain\n')
+})

@@ -306,3 +306,93 @@ def handler(event, context):
 `
   assert.deepEqual((await result(t, source)).payload, [2, 4])
 })
+
+// --- results as the service's encoder has them ---
+
+test('named tuples are objects, wherever they are; other tuples are arrays', async (t) => {
+  const source = `
+import collections
+from typing import NamedTuple
+Point = collections.namedtuple("Point", "x y")
+class Order(NamedTuple):
+    id: int
+    at: Point
+def handler(event, context):
+    if event == "circular":
+        a = [Point(1, 2)]
+        a.append(a)
+        return a
+    return {"point": Point(1, 2), "list": [Point(3, (4, 5))], "order": Order(7, Point(8, 9))} if event == "within" else Point(1, None)
+`
+  const runtime = await python(t, source)
+  assert.equal((await runtime.invoke('within')).text, '{"point": {"x": 1, "y": 2}, "list": [{"x": 3, "y": [4, 5]}], "order": {"id": 7, "at": {"x": 8, "y": 9}}}')
+  assert.equal((await runtime.invoke('alone')).text, '{"x": 1, "y": null}')
+  assert.equal((await runtime.invoke('circular')).payload.errorMessage, 'Unable to marshal response: Circular reference detected')
+})
+
+test('bytes within a result are text, when they are UTF-8', async (t) => {
+  const runtime = await python(t, "def handler(event, context):\n    return {'b': b'gr\\xc3\\xbc\\xc3\\x9f' if event else b'\\xff'}\n")
+  assert.equal((await runtime.invoke(true)).text, '{"b": "grüß"}')
+  const { payload } = await runtime.invoke(false)
+  assert.equal(payload.errorType, 'Runtime.MarshalError')
+  assert.match(payload.errorMessage, /can't decode byte 0xff/)
+})
+
+// --- the log ---
+
+/** The frames that a log has, and what stands between them, as texts. */
+function frames(log) {
+  const bytes = Buffer.from(log, 'latin1')
+  const found = []
+  for (let at = bytes.indexOf(0xa5); at >= 0; at = bytes.indexOf(0xa5, at)) {
+    const length = bytes.readUInt32BE(at + 4)
+    found.push({ type: bytes.readUInt32BE(at), ms: Number(bytes.readBigInt64BE(at + 8) / 1000n), message: bytes.toString('utf8', at + 16, at + 16 + length) })
+    at += 16 + length
+  }
+  return found
+}
+
+test('with a descriptor for it, a message of several lines is one frame with its level', async (t) => {
+  const source = 'import logging, os\ndef handler(event, context):\n    logging.warning("a\\nb")\n    assert "_LAMBDA_TELEMETRY_LOG_FD" not in os.environ\n    raise ValueError("no\\ngood")\n'
+  const runtime = await python(t, source, { env: { _LAMBDA_TELEMETRY_LOG_FD: '1' }, encoding: 'latin1' })
+  const { id } = await runtime.invoke()
+  await runtime.stop()
+  const [warning, error, ...others] = frames(runtime.log)
+  assert.deepEqual(others, [])
+  assert.equal(warning.type, 0xa55a0013)
+  assert.match(warning.message, new RegExp(`^\\[WARNING\\]\t\\S+Z\t${id}\ta\nb\n$`))
+  assert.ok(Math.abs(warning.ms - Date.now()) < 60_000)
+  assert.equal(error.type, 0xa55a0017)
+  assert.ok(error.message.startsWith('[ERROR] ValueError: no\ngood\nTraceback (most recent call last):\n\u00a0\u00a0File "'), error.message)
+})
+
+test('JSON log: what cannot be JSON, extras, exceptions without a traceback', async (t) => {
+  const source = `
+import logging
+def handler(event, context):
+    logging.getLogger().setLevel(5)
+    logging.log(7, "low")
+    logging.error("x %s", {1, 2} and "set", extra={"thing": "value", "none": None})
+    logging.error("with", exc_info=KeyError("k"))
+    logging.error("not json", extra={"bad": {1}})
+`
+  const runtime = await python(t, source, { env: { AWS_LAMBDA_LOG_FORMAT: 'JSON' } })
+  assert.equal((await runtime.invoke()).text, 'null')
+  await runtime.stop()
+  const lines = runtime.log.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line))
+  assert.deepEqual(lines.map(({ level, message, thing, errorType }) => [level, message, thing, errorType]), [
+    ['NOTSET', 'low', undefined, undefined],
+    ['ERROR', 'x set', 'value', undefined],
+    ['ERROR', 'with', undefined, 'KeyError'],
+  ])
+  assert.match(runtime.log, /TypeError: Object of type set is not JSON serializable/) // as logging reports such things
+})
+
+test('a function that closes its standard output still gets its answers and errors through', async (t) => {
+  for (const env of [{}, { _LAMBDA_TELEMETRY_LOG_FD: '1' }]) {
+    const runtime = await python(t, 'import logging, os\nos.close(1)\ndef handler(event, context):\n    logging.error("lost")\n    return 1 / event\n', { env })
+    assert.equal((await runtime.invoke(1)).payload, 1)
+    assert.equal((await runtime.invoke(0)).payload.errorType, 'ZeroDivisionError')
+    assert.equal((await runtime.invoke(1)).payload, 1)
+  }
+})
