@@ -7,13 +7,7 @@
 #include "api/lambda/update.h"
 
 static const struct input_member members[] = {
-    {.name = "ZipFile", .kind = INPUT_STRING},
-    {.name = "S3Bucket", .kind = INPUT_STRING},
-    {.name = "S3Key", .kind = INPUT_STRING},
-    {.name = "S3ObjectVersion", .kind = INPUT_STRING},
-    {.name = "S3ObjectStorageMode", .kind = INPUT_STRING},
-    {.name = "ImageUri", .kind = INPUT_STRING},
-    {.name = "SourceKMSKeyArn", .kind = INPUT_STRING},
+    PACKAGE_MEMBERS,
     {.name = "Architectures", .kind = INPUT_LIST, .element = INPUT_STRING},
     {.name = "Publish", .kind = INPUT_BOOLEAN},
     {.name = "PublishTo", .kind = INPUT_STRING},

@@ -8,6 +8,7 @@
 #include "api/lambda/handlers.h"
 #include "api/lambda/input.h"
 #include "api/lambda/names.h"
+#include "api/lambda/rules.h"
 #include "aws/shapes.h"
 #include "base/clock.h"
 
@@ -103,29 +104,18 @@ static int find_target(struct call *call, struct catalog_change *change, const s
 
 /* --- what Create and Update are given --- */
 
-static const struct cors_list {
-    const char *member;
-    const char *shown;
-    size_t maximum; /* members of the list */
-    struct validation_constraint constraint;
-} cors_lists[] = {
-    {"AllowHeaders", "cors.allowHeaders", 100, {0, 1024, ".*", NULL}},
-    {"AllowMethods", "cors.allowMethods", 6, {0, 6, ".*", NULL}},
-    {"AllowOrigins", "cors.allowOrigins", 100, {1, 253, ".*", NULL}},
-    {"ExposeHeaders", "cors.exposeHeaders", 100, {0, 1024, ".*", NULL}},
+static const struct list_rule cors_lists[] = {
+    {"Cors", "AllowHeaders", "cors.allowHeaders", 0, 100, {0, 1024, ".*", NULL}},
+    {"Cors", "AllowMethods", "cors.allowMethods", 0, 6, {0, 6, ".*", NULL}},
+    {"Cors", "AllowOrigins", "cors.allowOrigins", 0, 100, {1, 253, ".*", NULL}},
+    {"Cors", "ExposeHeaders", "cors.exposeHeaders", 0, 100, {0, 1024, ".*", NULL}},
 };
 
 static void validate_cors(struct call *call)
 {
     const json_t *cors = json_object_get(call->input, "Cors");
 
-    for (size_t i = 0; i < ARRAY_SIZE(cors_lists); i++) {
-        const json_t *list = json_object_get(cors, cors_lists[i].member);
-        struct span *values = list ? input_strings(call, list) : NULL;
-        if (values)
-            validate_list(&call->validation, values, json_array_size(list), cors_lists[i].shown, 0,
-                          cors_lists[i].maximum, &cors_lists[i].constraint);
-    }
+    rules_validate_lists(call, cors_lists, ARRAY_SIZE(cors_lists));
     if (input_has(cors, "MaxAge"))
         validate_range(&call->validation, input_integer(cors, "MaxAge", 0), "cors.maxAge", 0, MAX_AGE_MAX);
 }

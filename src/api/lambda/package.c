@@ -4,16 +4,7 @@
 
 enum { PACKAGE_ZIPPED_BYTES = 52428800 };
 
-const struct input_member package_members[] = {
-    {.name = "ZipFile", .kind = INPUT_STRING},
-    {.name = "S3Bucket", .kind = INPUT_STRING},
-    {.name = "S3Key", .kind = INPUT_STRING},
-    {.name = "S3ObjectVersion", .kind = INPUT_STRING},
-    {.name = "S3ObjectStorageMode", .kind = INPUT_STRING},
-    {.name = "ImageUri", .kind = INPUT_STRING},
-    {.name = "SourceKMSKeyArn", .kind = INPUT_STRING},
-    {0},
-};
+const struct input_member package_members[] = {PACKAGE_MEMBERS, {0}};
 
 static const char *const storage_modes[] = {"COPY", "REFERENCE", NULL};
 

@@ -6,7 +6,16 @@
 
 #include "api/lambda/input.h"
 
-extern const struct input_member package_members[]; /* of CreateFunction's Code; UpdateFunctionCode has them at top */
+/* Members of CreateFunction's Code; UpdateFunctionCode has them at top. */
+#define PACKAGE_MEMBERS                                                                                    \
+    {.name = "ZipFile", .kind = INPUT_STRING}, {.name = "S3Bucket", .kind = INPUT_STRING},                 \
+        {.name = "S3Key", .kind = INPUT_STRING}, {.name = "S3ObjectVersion", .kind = INPUT_STRING},        \
+        {.name = "S3ObjectStorageMode", .kind = INPUT_STRING}, {.name = "ImageUri", .kind = INPUT_STRING}, \
+    {                                                                                                      \
+        .name = "SourceKMSKeyArn", .kind = INPUT_STRING                                                    \
+    }
+
+extern const struct input_member package_members[];
 
 /* What the model says about the members of a code location. `prefix` is "code." or "". */
 void package_validate(struct call *call, const json_t *location, const char *prefix);
