@@ -1,6 +1,6 @@
 /*
- * A runtime that does not keep to the Runtime API. The event says how, and the answer to the invocation is a list of the
- * status codes and bodies that it got for it:
+ * A runtime that does not keep to the Runtime API. The event says how, and the answer to the invocation is a list of
+ * the status codes and bodies that it got for it:
  *
  *   {"do":"twice"}      answers, then answers again        {"do":"other"}   answers for another request id first
  *   {"do":"early"}      asks for the next event first      {"do":"mode"}    names a response mode that there is none of
@@ -71,9 +71,10 @@ int main(void)
             for (;;)
                 pause();
         if (strstr(event, "short")) {
-            dprintf(client_socket,
-                    "POST /2018-06-01/runtime/invocation/%s/response HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
-                    id);
+            dprintf(
+                client_socket,
+                "POST /2018-06-01/runtime/invocation/%s/response HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
+                id);
             exit(0);
         }
         if (strstr(event, "other")) {
