@@ -194,10 +194,12 @@ static void test_slow_reader_gets_all(void **state)
     struct peer peer;
     struct buffer body = BUFFER_INIT;
     struct response response;
+    int window = 256 * 1024; /* small, so that every read lets the server go on */
 
     (void)state;
     service_start(&service, &(struct http_server_config){.write_timeout_ms = 2000}, true);
     peer = peer_connect(&service);
+    assert_int_equal(setsockopt(peer.fd, SOL_SOCKET, SO_RCVBUF, &window, sizeof(window)), 0);
     assert_true(peer_send_text(&service, &peer, "GET /park HTTP/1.1\r\n" HOST "\r\n"));
     wait_until(&service, service.parked_count == 1);
     put_bytes(&body, MIBS * MIB);
