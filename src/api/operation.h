@@ -41,6 +41,7 @@ struct operation_services {
     struct catalog *catalog;
     struct code_store *code;
     struct http_client *client; /* for S3 */
+    bool ending;                /* the parts are being closed: what comes back from the pool goes no further */
     const char *s3_endpoint;    /* "http://host:port", NULL: none given */
     const char *s3_access_key;  /* what requests to it are signed with; NULL: unsigned */
     const char *s3_secret_key;

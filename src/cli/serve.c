@@ -480,7 +480,7 @@ static void unwatch_signals(struct serve *serve)
 /* Each part after those that use it. The last turns of the loop let handles end and store's answers arrive. */
 static void tear_down(struct serve *serve)
 {
-    serve->ending = true;
+    serve->ending = serve->services.ending = true;
     if (serve->gateway)
         gateway_abandon(serve->gateway);
     serve->api_server = http_server_free(serve->api_server);

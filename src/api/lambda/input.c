@@ -304,6 +304,8 @@ static void on_worked(uv_work_t *work, int status)
 
     if (status < 0)
         parsing->result = status;
+    if (parsing->result == 0 && parsing->call->operation->services->ending)
+        parsing->result = -ECANCELED;
     finish(parsing);
 }
 
