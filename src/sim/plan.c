@@ -43,7 +43,7 @@ static int build_variant(struct planner *planner)
     planner->functions = calloc(scenario->function_count, sizeof(*planner->functions));
     planner->events = calloc(MAX(scenario->event_count, (size_t)1), sizeof(*planner->events));
     planner->traffic = calloc(MAX(scenario->traffic_count, (size_t)1), sizeof(*planner->traffic));
-    planner->provisioned = calloc(scenario->function_count, sizeof(*planner->provisioned));
+    planner->provisioned = calloc(scenario->function_count, sizeof(struct scenario_provisioned *));
     if (!planner->functions || !planner->events || !planner->traffic || !planner->provisioned)
         return -ENOMEM;
     for (size_t i = 0; i < scenario->function_count; i++) {
