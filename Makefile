@@ -7,7 +7,7 @@ ARGS ?=
 MESON_OPTIONS ?=
 
 .DEFAULT_GOAL := all
-.PHONY: all help deps serve check check-guest bench install format lint fuzz clean
+.PHONY: all help deps serve check check-clients check-guest bench install format lint fuzz clean
 
 all: build/build.ninja ## build the daemon to build/kiln
 	@ninja -C build
@@ -28,6 +28,10 @@ serve: ## install what is missing, build, and run the daemon; options in ARGS='-
 check: ## install what is missing, build, and run every test
 	@scripts/install-packages build serve check
 	@scripts/check prepare unit unit-asan layers scripts runtimes conformance integration smoke
+
+check-clients: ## run functions on the service's own Runtime API clients, which are built from npm first
+	@scripts/install-packages build serve check clients
+	@scripts/check clients
 
 check-guest: ## run the tests of sandboxes under cgroup v2, in a virtual machine; some of them: GUEST_SUITES='cgroup daemon'
 	@scripts/install-packages build serve check guest
