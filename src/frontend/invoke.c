@@ -162,7 +162,7 @@ static void start_stream(struct frontend_request *request)
     size_t count = common_headers(request, SPAN("application/vnd.amazon.eventstream"), headers);
 
     request->stream_started = true;
-    stream_answer_start(request->http, headers, count, request->on_drain);
+    http_response_start(request->http, 200, headers, count, request->on_drain);
 }
 
 static void on_stream(struct invocation *invocation)

@@ -3,12 +3,6 @@
 #include "aws/event_stream.h"
 #include "base/encode.h"
 
-void stream_answer_start(struct http_request *http, const struct http_header *headers, size_t header_count,
-                         void (*on_drain)(struct http_request *http, void *context))
-{
-    http_response_start(http, 200, headers, header_count, on_drain);
-}
-
 int stream_answer_piece(struct http_request *http, struct span piece, size_t *ret_waiting)
 {
     CLEANUP(buffer_deinit) struct buffer messages = BUFFER_INIT;

@@ -6,10 +6,7 @@
 
 #include "http/server.h"
 
-/* Starts it; `headers` are the service's own. `on_drain` is http_response_start's. */
-void stream_answer_start(struct http_request *http, const struct http_header *headers, size_t header_count,
-                         void (*on_drain)(struct http_request *http, void *context));
-/* *ret_waiting: bytes still to be sent. 0 or -ENOMEM. */
+/* After http_response_start. *ret_waiting: bytes still to be sent. 0 or -ENOMEM. */
 int stream_answer_piece(struct http_request *http, struct span piece, size_t *ret_waiting) MUST_USE;
 
 /* What InvokeComplete says; spans may be empty. */
