@@ -1,7 +1,6 @@
 // Extensions as they are written: a shell script with curl and a Python program that collects telemetry, both from
 // layers beside a Python function, and an internal one within a Python function.
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
 import { after, before, test } from 'node:test'
 import {
   PublishLayerVersionCommand, UpdateFunctionConfigurationCommand, waitUntilFunctionUpdatedV2,
@@ -25,18 +24,6 @@ async function replaceEnvironments(FunctionName) {
   await waitUntilFunctionUpdatedV2({ client: kiln.lambda, minDelay: 1, maxDelay: 1, maxWaitTime: 30 }, { FunctionName })
 }
 
-function logHas(name, word) {
-  const folder = `${kiln.dataDir}/logs/~aws~lambda~${name}`
-  const text = () => {
-    try {
-      return readdirSync(folder).map((file) => readFileSync(`${folder}/${file}`, 'utf8')).join('')
-    } catch {
-      return '' // not written yet
-    }
-  }
-  return waitUntil(() => (text().includes(word) ? text() : undefined), { what: `${word} in the log of ${name}` })
-}
-
 const WATCHER = `#!/bin/sh
 api=http://$AWS_LAMBDA_RUNTIME_API/2020-01-01/extension
 id=$(curl -s -D - -o /dev/null -X POST $api/register -H "Lambda-Extension-Name: watcher.sh" \\
@@ -58,10 +45,10 @@ def handler(event, context):
   const answer = await invoke(kiln.lambda, 'watched')
   assert.deepEqual(answer.payload, ['watcher.sh'])
   assert.equal((await invoke(kiln.lambda, 'watched', { exit: true })).payload.errorType, 'Runtime.ExitError')
-  await logHas('watched', '"shutdownReason":"failure"')
+  await kiln.logHas('watched', '"shutdownReason":"failure"')
   await invoke(kiln.lambda, 'watched')
   await replaceEnvironments('watched')
-  const log = await logHas('watched', '"shutdownReason":"spindown"')
+  const log = await kiln.logHas('watched', '"shutdownReason":"spindown"')
   assert.match(log, /EXTENSION\tName: watcher\.sh\tState: Ready\tEvents: \[INVOKE, SHUTDOWN\]/)
   assert.match(log, /WATCHER \{"eventType":"INVOKE","deadlineMs":\d{13},"requestId":"[0-9a-f-]{36}","invokedFunctionArn":"arn:/)
   assert.equal(log.match(/WATCHER \{"eventType":"INVOKE"/g).length, 3)
@@ -137,7 +124,7 @@ test('an extension that exits in Init is named to the caller and in the log', as
   assert.equal(functionError, 'Unhandled')
   assert.equal(payload.errorType, 'Extension.Crash')
   assert.match(payload.errorMessage, /^RequestId: [0-9a-f-]{36} Error: exit status 7$/)
-  await logHas('left', 'Phase: init\tStatus: error\tError Type: Extension.Crash')
+  await kiln.logHas('left', 'Phase: init\tStatus: error\tError Type: Extension.Crash')
 })
 
 test('an internal extension lives in the runtime process', async () => {
@@ -159,5 +146,5 @@ def handler(event, context):
     return {"about": about, "heard": len(heard)}`)
   const about = { functionName: 'inside', functionVersion: '$LATEST', handler: 'index.handler', accountId: '000000000000' }
   for (let i = 1; i <= 3; i++) assert.deepEqual((await invoke(kiln.lambda, 'inside')).payload, { about, heard: i })
-  await logHas('inside', 'EXTENSION\tName: inside\tState: Ready\tEvents: [INVOKE]')
+  await kiln.logHas('inside', 'EXTENSION\tName: inside\tState: Ready\tEvents: [INVOKE]')
 })

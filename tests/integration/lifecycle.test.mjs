@@ -1,7 +1,6 @@
 // The life of environments as callers see it: reuse, Init and its failures, ends of every kind, and the managed runtimes'
 // errors from the handler to the caller.
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
 import { after, before, test } from 'node:test'
 import { UpdateFunctionConfigurationCommand, waitUntilFunctionUpdatedV2 } from '@aws-sdk/client-lambda'
 import { createFunction, invoke, nodeZip, pythonZip, sleep, startKiln, waitUntil, zip } from '../lib/kiln.mjs'
@@ -34,19 +33,6 @@ async function failsEachTime(name, type, message, times = 2) {
     if (message instanceof RegExp) assert.match(payload.errorMessage, message)
     else assert.equal(payload.errorMessage, message)
   }
-}
-
-/** All that is in a function's log files, once that word is among it. */
-function logHas(name, word) {
-  const folder = `${kiln.dataDir}/logs/~aws~lambda~${name}`
-  const text = () => {
-    try {
-      return readdirSync(folder).map((file) => readFileSync(`${folder}/${file}`, 'utf8')).join('')
-    } catch {
-      return '' // not written yet
-    }
-  }
-  return waitUntil(() => (text().includes(word) ? text() : undefined), { what: `${word} in the log of ${name}` })
 }
 
 // --- Init and reuse ---
@@ -99,7 +85,7 @@ def handler(event, context): return "second init"`,
   )
   const answer = await invokeToEnd(kiln.lambda, name, {})
   assert.equal(answer.payload, 'second init', answer.text)
-  const text = await logHas(name, 'INIT_REPORT')
+  const text = await kiln.logHas(name, 'INIT_REPORT')
   assert.match(text, /INIT_REPORT Init Duration: \d+\.\d\d ms\tPhase: init\tStatus: timeout\n/)
   const never = await create(PYTHON, 'import time\ntime.sleep(3600)\ndef handler(event, context): pass', { Timeout: 2 })
   await failsEachTime(never, 'Sandbox.Timedout', /^RequestId: [0-9a-f-]{36} Error: Task timed out after 2\.00 seconds$/, 1)
@@ -217,7 +203,7 @@ test('Python: a version that is not installed runs on the newest, and the log sa
   const other = name instanceof Error ? await create('python3.14', 'import sys\ndef handler(event, context): return "%d.%d" % sys.version_info[:2]') : name
   const answer = await invokeToEnd(kiln.lambda, other, {})
   assert.equal(`python${answer.payload}`, PYTHON)
-  const text = await logHas(other, 'Kiln: runtime')
+  const text = await kiln.logHas(other, 'Kiln: runtime')
   assert.match(text, /Kiln: runtime python3\.\d+ is not installed on this host; running with \/usr\/\S+ \(installed: /)
 })
 
