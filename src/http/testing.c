@@ -175,7 +175,8 @@ void service_stop(struct service *service)
 void service_turn(struct service *service)
 {
     uv_update_time(&service->loop);
-    uv_timer_start(&service->tick, on_tick, 1, 0);
+    /* Repeating: uv_run looks at timers before it waits too, and one that went off there would not end the wait. */
+    uv_timer_start(&service->tick, on_tick, 1, 1);
     uv_run(&service->loop, UV_RUN_ONCE);
 }
 

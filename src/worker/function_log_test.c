@@ -116,7 +116,7 @@ static void test_timer_flushes_by_itself(void **state)
     uv_timer_t timer;
 
     uv_timer_init(&fixture->loop, &timer);
-    uv_timer_start(&timer, on_late, 1000, 0); /* keeps the loop going: the log's own timer does not */
+    uv_timer_start(&timer, on_late, 60000, 0); /* keeps the loop going: the log's own timer does not */
     function_log_line(fixture->stream, SPAN("START\n"), NOW);
     for (int turn = 0; turn < 20 && uv_run(&fixture->loop, UV_RUN_ONCE); turn++) {
         CLEANUP(buffer_deinit) struct buffer content = read_file(fixture);
@@ -332,7 +332,7 @@ static void lose(struct fixture *fixture, struct span line)
     uv_timer_t timer;
 
     uv_timer_init(&fixture->loop, &timer);
-    uv_timer_start(&timer, on_late, 10000, 0); /* keeps the loop going */
+    uv_timer_start(&timer, on_late, 60000, 0); /* keeps the loop going */
     snprintf(path, sizeof(path), "%s/~aws~lambda~f", fixture->root);
     fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     assert_true(fd >= 0);
