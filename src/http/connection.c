@@ -7,6 +7,11 @@
  * only the outermost leave ends exchanges, releases requests and frees the connection. So a handler may answer or
  * close from anywhere, and nothing on the stack is pulled away.
  *
+ * Pipelining. An answer behind whose request the peer has sent another is held, and goes out with that one's answer in
+ * one write: at the latest when the bytes at hand are used up, or, on a patient listener, a moment later. There the
+ * next request is a runtime's for its next event, and under load that one comes at once: one write, and one wakeup of
+ * the function, where there would be two.
+ *
  * Reading. Everything is first read into one buffer of the server, so an idle connection owns none. Once a body with
  * Content-Length is under way, reads go straight into it; its buffer grows as bytes arrive, never from a promise.
  */
@@ -21,6 +26,7 @@ enum {
     BODY_FIRST = 64 * 1024,   /* first size of a long body's buffer */
     DISCARD_KEPT = 64 * 1024, /* after an early answer, a rest up to this is read to keep the connection */
     DRAIN_BYTES = 64 * 1024,
+    HELD_MAX = 4 * 1024, /* a longer answer does not wait for the next one's */
 };
 
 struct output {
@@ -38,6 +44,14 @@ static struct http_server *server_of(const struct connection *connection)
 static size_t ahead_length(const struct connection *connection)
 {
     return connection->ahead.length - connection->ahead_at;
+}
+
+/* Answers that wait stand at the front of what the current request will get. */
+static bool has_held(const struct connection *connection)
+{
+    const struct http_request *request = connection->request;
+
+    return request && request->answer == ANSWER_NONE && request->out.length;
 }
 
 static void set_state(struct connection *connection, enum connection_state state)
@@ -76,6 +90,7 @@ static void settle_closed(struct connection *connection)
     if (!connection->handle_ended || connection->request)
         return;
     buffer_deinit(&connection->ahead);
+    buffer_deinit(&connection->held);
     free(connection);
     listener_unref(listener);
 }
@@ -162,6 +177,8 @@ static void on_peer_loss(struct connection *connection, bool orderly)
 
     connection->peer_ended = true;
     connection->keep_alive = false;
+    if (orderly && has_held(connection))
+        connection_send(connection, NULL, SPAN_NONE);
     if (orderly && request && request->answer == ANSWER_DONE && connection_unsent(connection))
         return;
     tell_gone(connection);
@@ -250,6 +267,33 @@ static int queue_rest(struct connection *connection, struct buffer *body, struct
     return r;
 }
 
+/* Keeps an answer that may wait for the next one's. */
+static bool hold(struct connection *connection, const struct buffer *body, struct span tail, size_t total)
+{
+    const struct http_request *request = connection->request;
+    struct buffer *held = &connection->held;
+
+    if (!connection->more_behind || request->answer != ANSWER_DONE || connection->state != CONNECTION_HANDLING ||
+        !connection->keep_alive || server_of(connection)->stopping || total > HELD_MAX || connection_unsent(connection))
+        return false;
+    if (buffer_append_span(held, buffer_span(&request->out)) == 0 &&
+        (!body || buffer_append_span(held, buffer_span(body)) == 0) && buffer_append_span(held, tail) == 0)
+        return true;
+    held->length = 0;
+    return false;
+}
+
+/* What was held goes before whatever the new request gets. */
+static void put_held_first(struct connection *connection)
+{
+    struct buffer unused = connection->request->out;
+
+    if (!connection->held.length)
+        return;
+    connection->request->out = connection->held;
+    connection->held = unused;
+}
+
 void connection_send(struct connection *connection, struct buffer *body, struct span tail)
 {
     struct buffer *out = &connection->request->out;
@@ -261,6 +305,10 @@ void connection_send(struct connection *connection, struct buffer *body, struct 
     connection->unflushed = false;
     if (!count || connection->state == CONNECTION_CLOSED)
         return;
+    if (hold(connection, body, tail, total)) {
+        out->length = 0;
+        return;
+    }
     sent = uv_try_write((uv_stream_t *)&connection->tcp, parts, count);
     if (sent == UV_EAGAIN)
         sent = 0;
@@ -373,12 +421,20 @@ static void finish_exchange(struct connection *connection)
         set_state(connection, CONNECTION_IDLE);
 }
 
-static void on_body_end(struct connection *connection)
+/* The request is whole. `more`: there are bytes behind it. */
+static void on_request_end(struct connection *connection, bool more)
 {
     const struct http_listener *listener = connection->listener;
 
-    set_state(connection, CONNECTION_HANDLING);
+    connection->more_behind = more;
     listener->handler->on_request(connection->request, listener->context);
+    connection->more_behind = false;
+}
+
+static void on_body_end(struct connection *connection, bool more)
+{
+    set_state(connection, CONNECTION_HANDLING);
+    on_request_end(connection, more);
 }
 
 static void send_continue(struct connection *connection)
@@ -394,7 +450,7 @@ static bool is_answered_or_closed(const struct connection *connection)
     return connection->state == CONNECTION_CLOSED || connection->request->answer != ANSWER_NONE;
 }
 
-/* `more`: bytes of the body are here already. */
+/* `more`: there are bytes behind the head, of the body or of another request. */
 static void on_head_end(struct connection *connection, bool more)
 {
     const struct http_listener *listener = connection->listener;
@@ -414,7 +470,7 @@ static void on_head_end(struct connection *connection, bool more)
     if (connection->body_remaining > request->body_limit)
         refuse(connection, 413);
     else if (!has_body)
-        listener->handler->on_request(request, listener->context);
+        on_request_end(connection, more);
     else if (parser->expects_continue && !more)
         send_continue(connection);
 }
@@ -433,6 +489,7 @@ static size_t feed_head(struct connection *connection, const char *data, size_t 
             connection_close(connection);
             return length;
         }
+        put_held_first(connection);
         if (connection->deadline.kind == DEADLINE_HEADER) /* of a pipelined request before this one */
             deadline_clear(&connection->deadline);
         set_state(connection, CONNECTION_HEAD);
@@ -474,7 +531,7 @@ static size_t feed_body(struct connection *connection, const char *data, size_t 
         connection->body_remaining -= count;
         hand_on(connection, span_of(data, count));
         if (!connection->body_remaining && connection->state == CONNECTION_BODY)
-            on_body_end(connection);
+            on_body_end(connection, count < length);
         return count;
     }
     if (body->capacity - body->length >= count && data == body->data + body->length) {
@@ -486,7 +543,7 @@ static size_t feed_body(struct connection *connection, const char *data, size_t 
     }
     connection->body_remaining -= count;
     if (!connection->body_remaining)
-        on_body_end(connection);
+        on_body_end(connection, count < length);
     return count;
 }
 
@@ -520,7 +577,7 @@ static size_t feed_chunked(struct connection *connection, const char *data, size
     else if (buffer_append_span(&request->body, run) < 0)
         refuse(connection, 503);
     if (result == CHUNK_DONE && connection->state == CONNECTION_BODY)
-        on_body_end(connection);
+        on_body_end(connection, consumed < length);
     return consumed;
 }
 
@@ -669,6 +726,8 @@ static enum deadline_kind deadline_kind_of(const struct connection *connection)
 {
     if (connection->state == CONNECTION_LINGER)
         return unless_stopping(connection, DEADLINE_LINGER);
+    if (has_held(connection))
+        return DEADLINE_HOLD;
     if (connection->listener->patient)
         return DEADLINE_NONE;
     if (connection_unsent(connection))
@@ -714,7 +773,9 @@ void connection_on_deadline(struct connection *connection)
 
     connection_enter(connection);
     deadline_clear(&connection->deadline);
-    if (kind == DEADLINE_HEADER || (kind == DEADLINE_BODY && connection->state == CONNECTION_BODY)) {
+    if (kind == DEADLINE_HOLD) {
+        connection_send(connection, NULL, SPAN_NONE);
+    } else if (kind == DEADLINE_HEADER || (kind == DEADLINE_BODY && connection->state == CONNECTION_BODY)) {
         refuse(connection, 408);
     } else if (kind != DEADLINE_WRITE || connection_unsent(connection) >= connection->unsent_seen) {
         tell_gone(connection);
@@ -748,6 +809,8 @@ void connection_leave(struct connection *connection)
         return;
     if (exchange_is_over(connection))
         finish_exchange(connection);
+    if (has_held(connection) && !(connection->listener->patient && connection->state == CONNECTION_HANDLING))
+        connection_send(connection, NULL, SPAN_NONE);
     if (connection->state == CONNECTION_CLOSED) {
         settle_closed(connection);
         return;
@@ -756,6 +819,8 @@ void connection_leave(struct connection *connection)
         connection_close_with_gone(connection);
         return;
     }
+    if (connection->state == CONNECTION_IDLE)
+        buffer_deinit(&connection->held);
     update_deadline(connection);
     if (ahead_length(connection) && wants_input(connection))
         server_defer(server_of(connection), connection);

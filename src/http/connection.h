@@ -78,6 +78,7 @@ struct connection {
     struct http_request *request; /* NULL between exchanges */
     struct buffer ahead;          /* read while a request was being handled, from ahead_at on */
     size_t ahead_at;
+    struct buffer held;      /* an answer, until the request behind it begins */
     uint64_t body_remaining; /* of a body with Content-Length */
     uint64_t discarded;
     size_t unsent_seen; /* the write queue when its deadline was set */
@@ -85,9 +86,10 @@ struct connection {
     unsigned depth; /* callbacks and calls on the stack that use this connection */
     bool keep_alive;
     bool reading;
-    bool gone_due;   /* closed by a call: on_gone follows on a later turn */
-    bool peer_ended; /* it will send nothing more */
-    bool unflushed;  /* the head of a streamed answer waits for its first chunk, or the end of this turn */
+    bool gone_due;    /* closed by a call: on_gone follows on a later turn */
+    bool peer_ended;  /* it will send nothing more */
+    bool more_behind; /* the request being handed over has bytes behind it */
+    bool unflushed;   /* the head of a streamed answer waits for its first chunk, or the end of this turn */
     bool handle_ended;
 };
 

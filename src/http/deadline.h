@@ -16,6 +16,7 @@ enum deadline_kind {
     DEADLINE_BODY,   /* silence while a body is due */
     DEADLINE_WRITE,  /* a response that makes no progress */
     DEADLINE_LINGER, /* dropping what still comes after a last answer */
+    DEADLINE_HOLD,   /* an answer that waits for the next one's, so that both are one write */
     DEADLINE_STOP,   /* the rest of a request, or of what is dropped, once the server stops */
     DEADLINE_KINDS,
 };

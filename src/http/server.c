@@ -411,6 +411,7 @@ static void fill_defaults(struct http_server *server, const struct http_server_c
     durations[DEADLINE_BODY] = or_default(config->body_timeout_ms, 30000);
     durations[DEADLINE_WRITE] = or_default(config->write_timeout_ms, 60000);
     durations[DEADLINE_LINGER] = or_default(config->drain_timeout_ms, 30000);
+    durations[DEADLINE_HOLD] = or_default(config->hold_timeout_ms, 2);
     durations[DEADLINE_STOP] = or_default(config->stop_timeout_ms, 1000);
 }
 

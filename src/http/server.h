@@ -66,6 +66,7 @@ struct http_server_config {
     unsigned body_timeout_ms;   /* longest silence while a body is due; 0: 30,000 */
     unsigned idle_timeout_ms;   /* a kept-alive connection between requests; 0: 75,000 */
     unsigned write_timeout_ms;  /* longest time a response makes no progress; 0: 60,000 */
+    unsigned hold_timeout_ms;   /* how long an answer waits for a later one (http_server_adopt); 0: 2 */
     unsigned connections;       /* at most this many at once; 0: 20,000. Past it the longest idle one makes room,
                                    and when none is idle the next waits; patient listeners are exempt */
     size_t drain_bytes;         /* read and dropped after an answer that came before the body's end; 0: 128 MiB */
@@ -86,7 +87,9 @@ int http_server_listen(struct http_server *server, const char *host, uint16_t po
 /*
  * Accepts on a socket that is already listening (a Runtime API socket made by the launcher). Takes `fd` on success.
  * Connections of such listeners have no idle, header, body or write timeout when `patient` is true: a runtime may stay
- * silent, or leave an answer unread, for as long as its function is frozen.
+ * silent, or leave an answer unread, for as long as its function is frozen. And an answer behind whose request the peer
+ * has already sent another may wait up to hold_timeout_ms for that one's answer, so that both are one write; on other
+ * listeners only answers given in the same turn are sent together.
  */
 int http_server_adopt(struct http_server *server, int fd, bool patient, const struct http_handler *handler,
                       void *context, struct http_listener **ret_listener) MUST_USE;

@@ -166,16 +166,6 @@ static void test_unwanted_peer_is_closed_at_once(void **state)
     peer_close(&peer);
 }
 
-static void assert_echo(struct service *service, struct peer *peer, struct span expected)
-{
-    struct response response = peer_response(service, peer);
-
-    assert_int_equal(response.status, 200);
-    assert_int_equal(response.body.length, expected.length);
-    assert_true(span_equal(buffer_span(&response.body), expected));
-    response_deinit(&response);
-}
-
 static void test_connection_is_kept_and_used_again(void **state)
 {
     struct service *service = *state;
@@ -223,78 +213,6 @@ static void test_byte_by_byte_request_is_understood(void **state)
         }
         assert_echo(service, &peer, SPAN("hello world"));
     }
-    peer_close(&peer);
-}
-
-static void test_pipelined_requests_are_answered_in_order(void **state)
-{
-    struct service *service = *state;
-    struct peer peer = peer_connect(service);
-    CLEANUP(buffer_deinit) struct buffer text = BUFFER_INIT;
-
-    for (int i = 0; i < 100; i++)
-        assert_int_equal(buffer_printf(&text, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\n%03d%s", i,
-                                       i % 7 ? "" : "\r\n"),
-                         0);
-    assert_true(peer_send(service, &peer, buffer_span(&text)));
-    for (int i = 0; i < 100; i++) {
-        char expected[4];
-        snprintf(expected, sizeof(expected), "%03d", i);
-        assert_echo(service, &peer, span_from(expected));
-    }
-    assert_int_equal(service->accepts, 1);
-    peer_close(&peer);
-}
-
-static void test_pipelined_requests_wait_for_the_one_being_handled(void **state)
-{
-    struct service *service = *state;
-    struct peer peer = peer_connect(service);
-    struct response response;
-
-    assert_true(peer_send_text(service, &peer,
-                               "GET /park HTTP/1.1\r\n" HOST "\r\nGET /park HTTP/1.1\r\n" HOST "\r\n"
-                               "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\nx"));
-    for (size_t i = 0; i < 2; i++) {
-        wait_until(service, service->parked_count == i + 1);
-        service_linger(service, 5);
-        assert_int_equal(service->requests, i + 1);
-        http_respond(service->parked[i], 202, NULL, 0, NULL);
-        assert_int_equal(service->requests, i + 1); /* no callback from inside a call */
-        response = peer_response(service, &peer);
-        assert_int_equal(response.status, 202);
-        response_deinit(&response);
-    }
-    assert_echo(service, &peer, SPAN("x"));
-    peer_close(&peer);
-}
-
-static void test_reading_ahead_is_bounded(void **state)
-{
-    struct service *service = *state;
-    struct peer peer = peer_connect(service);
-    static char flood[64 * 1024];
-    size_t sent = 0;
-    ssize_t count;
-
-    memset(flood, '\n', sizeof(flood));
-    assert_true(peer_send_text(service, &peer, "GET /park HTTP/1.1\r\n" HOST "\r\n"));
-    wait_until(service, service->parked_count == 1);
-    for (size_t idle = 0; idle < 20;) {
-        count = send(peer.fd, flood, sizeof(flood), MSG_DONTWAIT | MSG_NOSIGNAL);
-        idle = count > 0 ? 0 : idle + 1;
-        sent += count > 0 ? (size_t)count : 0;
-        assert_true(sent < 64 * 1024 * 1024);
-        service_turn(service);
-    }
-    /* Everything that was read ahead is still looked at: bare LFs are no request. */
-    http_respond(service->parked[0], 200, NULL, 0, NULL);
-    struct response response = peer_response(service, &peer);
-    assert_int_equal(response.status, 200);
-    response_deinit(&response);
-    response = peer_response(service, &peer);
-    assert_int_equal(response.status, 431);
-    response_deinit(&response);
     peer_close(&peer);
 }
 
@@ -505,9 +423,6 @@ int main(void)
         server_test(test_connection_is_kept_and_used_again),
         server_test(test_answer_carries_date_and_length),
         server_test(test_byte_by_byte_request_is_understood),
-        server_test(test_pipelined_requests_are_answered_in_order),
-        server_test(test_pipelined_requests_wait_for_the_one_being_handled),
-        server_test(test_reading_ahead_is_bounded),
         server_test(test_head_gets_the_length_and_no_body),
         server_test(test_no_content_has_no_length),
         server_test(test_expecting_client_is_told_to_continue),

@@ -4,7 +4,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cmocka.h>
 
@@ -294,20 +293,6 @@ static void test_draining_is_bounded_in_bytes(void **state)
     service_stop(&service);
 }
 
-static int listening_unix_socket(struct sockaddr_un *address, socklen_t *length)
-{
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    assert_true(fd >= 0);
-    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    *length = sizeof(sa_family_t); /* the kernel picks an abstract name */
-    assert_int_equal(bind(fd, (struct sockaddr *)address, *length), 0);
-    assert_int_equal(listen(fd, 16), 0);
-    *length = sizeof(*address);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)address, length), 0);
-    return fd;
-}
-
 /* Callers, however many, cannot keep a runtime from connecting either. A frozen runtime neither finishes its header or
  * body nor reads its answer, and is not given up for it. */
 static void test_patient_listener_waits_for_ever(void **state)
@@ -320,18 +305,13 @@ static void test_patient_listener_waits_for_ever(void **state)
     static const char *const beginnings[] = {"", "GET /echo HTT",
                                              "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\n1"};
     struct service service;
-    struct sockaddr_un address;
-    socklen_t length;
     struct peer peers[3];
 
     (void)state;
     service_start(&service, &config, false);
-    assert_int_equal(http_server_adopt(service.server, listening_unix_socket(&address, &length), true, &service_handler,
-                                       &service, &service.listener),
-                     0);
+    service_adopt(&service, SOCK_STREAM, true);
     for (size_t i = 0; i < 3; i++) {
-        peers[i] = peer_of_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-        assert_int_equal(connect(peers[i].fd, (struct sockaddr *)&address, length), 0);
+        peers[i] = peer_connect_unix(&service);
         assert_true(peer_send_text(&service, &peers[i], beginnings[i]));
     }
     service_linger(&service, 60);

@@ -172,6 +172,21 @@ void service_stop(struct service *service)
     assert_int_equal(uv_loop_close(&service->loop), 0);
 }
 
+void service_adopt(struct service *service, int type, bool patient)
+{
+    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    service->unix_type = type;
+    service->unix_address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    service->unix_length = sizeof(service->unix_address);
+    /* Without a name: the kernel picks an abstract one. */
+    assert_int_equal(bind(fd, (struct sockaddr *)&service->unix_address, sizeof(sa_family_t)), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&service->unix_address, &service->unix_length), 0);
+    assert_int_equal(http_server_adopt(service->server, fd, patient, &service_handler, service, &service->listener), 0);
+}
+
 void service_turn(struct service *service)
 {
     uv_update_time(&service->loop);
@@ -201,6 +216,15 @@ uint16_t service_port(const struct service *service)
 struct peer peer_of_fd(int fd)
 {
     return (struct peer){.fd = fd, .in = BUFFER_INIT};
+}
+
+struct peer peer_connect_unix(struct service *service)
+{
+    int fd = socket(AF_UNIX, service->unix_type | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&service->unix_address, service->unix_length), 0);
+    return peer_of_fd(fd);
 }
 
 struct peer peer_connect(struct service *service)
@@ -376,6 +400,16 @@ bool peer_wait_end(struct service *service, struct peer *peer)
 {
     wait_until(service, (peer_receive(peer), peer->ended || peer->error));
     return peer->ended;
+}
+
+void assert_echo(struct service *service, struct peer *peer, struct span expected)
+{
+    struct response response = peer_response(service, peer);
+
+    assert_int_equal(response.status, 200);
+    assert_int_equal(response.body.length, expected.length);
+    assert_true(span_equal(buffer_span(&response.body), expected));
+    response_deinit(&response);
 }
 
 void assert_answer(struct service *service, struct peer *peer, const char *request, int status)

@@ -12,6 +12,8 @@
 #include "base/buffer.h"
 #include "http/server.h"
 
+#include <sys/un.h>
+
 enum { PARKED_MAX = 1100 };
 
 struct service {
@@ -31,10 +33,15 @@ struct service {
     size_t gones_at_refusal; /* how many there had been at the last call of refuse */
     struct buffer pieces;    /* what came of a body in pieces */
     bool pauses_pieces;      /* after each piece */
+    int unix_type;           /* of service_adopt's socket */
+    struct sockaddr_un unix_address;
+    socklen_t unix_length;
 };
 
 /* config.loop is filled in. Without `listens` there is a server alone. */
 void service_start(struct service *service, const struct http_server_config *config, bool listens);
+/* Adopts a listening Unix socket of that type; a service has one listener. SOCK_SEQPACKET tells writes apart. */
+void service_adopt(struct service *service, int type, bool patient);
 /* Frees the server, ends the loop and checks that nothing is left open. */
 void service_stop(struct service *service);
 /* One turn of the loop: at most a millisecond's wait. */
@@ -68,6 +75,7 @@ struct peer {
 
 /* Does not wait for the server: what is sent and received does. */
 struct peer peer_connect(struct service *service);
+struct peer peer_connect_unix(struct service *service);
 struct peer peer_of_fd(int fd);
 void peer_close(struct peer *peer);
 /* Closes so that the other side gets a reset. */
@@ -95,5 +103,7 @@ struct response peer_interim_response(struct service *service, struct peer *peer
 bool peer_wait_end(struct service *service, struct peer *peer);
 bool response_has(const struct response *response, const char *text);
 
+/* The next response is a 200 with that body. */
+void assert_echo(struct service *service, struct peer *peer, struct span expected);
 /* Sends and checks the status; the response is dropped. */
 void assert_answer(struct service *service, struct peer *peer, const char *request, int status);
