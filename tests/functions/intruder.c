@@ -295,22 +295,29 @@ static _Noreturn void run_chain(void)
     }
 }
 
+/* Comes back when the one that stays has its name and has closed everything. */
 static void leave(const char *event, bool chain)
 {
     char name[16] = "";
     const char *at = strstr(event, "\"name\":\"");
-    pid_t pid;
+    char byte;
+    int alive[2];
 
     if (at)
         sscanf(at + 8, "%15[^\"]", name);
-    pid = fork();
-    if (pid == 0) {
+    if (pipe(alive) < 0)
+        exit(109);
+    if (fork() == 0) {
         become_daemon(name);
         if (chain)
             run_chain();
         run_daemon();
     }
-    waitpid(pid, NULL, 0);
+    close(alive[1]);
+    while (read(alive[0], &byte, 1) > 0)
+        continue;
+    close(alive[0]);
+    wait(NULL);
     strcpy(answer, "{}");
 }
 
