@@ -97,12 +97,13 @@ export class RuntimeApi {
     const [, host, port] = this.#address.match(/^(.*):(\d+)$/)
     const socket = connect({ host, port: Number(port), noDelay: true })
     socket.on('data', (chunk) => this.#receive(chunk))
-    socket.on('error', (error) => this.#lose(error))
-    socket.on('close', () => this.#lose(new Error('the Runtime API closed the connection')))
+    socket.on('error', (error) => this.#lose(socket, error))
+    socket.on('close', () => this.#lose(socket, new Error('the Runtime API closed the connection')))
     return socket
   }
 
-  #lose(error) {
+  #lose(socket, error) {
+    if (socket !== this.#socket) return // after its error, when another may have been opened already
     const pending = this.#pending
     error.answered = this.#length > 0
     this.#socket = this.#pending = undefined

@@ -9,6 +9,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 const RUNTIMES = fileURLToPath(new URL('../../runtimes', import.meta.url))
@@ -31,12 +32,16 @@ class Runtime {
   #waiting = [] // GET next without an event yet
   #events = [] // events without a GET next yet
   #results = new Map() // by request id: what resolves the invocation
+  #socket // the newest
   #ended // the outcome once the process or its Init has ended
 
   constructor() {
     this.server = createServer((request, response) => this.#serve(request, response))
     this.server.keepAliveTimeout = 0
-    this.server.on('connection', () => this.connections++)
+    this.server.on('connection', (socket) => {
+      this.connections++
+      this.#socket = socket
+    })
     this.ready = new Promise((resolve) => (this.onReady = resolve))
   }
 
@@ -46,6 +51,7 @@ class Runtime {
     if (request.method === 'GET' && path === 'invocation/next') {
       this.onReady({ kind: 'ready' })
       this.#waiting.push(response)
+      response.on('close', () => (this.#waiting = this.#waiting.filter((other) => other !== response)))
       return this.#hand()
     }
     response.writeHead(202, { 'Content-Type': 'application/json' }).end('{"status":"OK"}')
@@ -90,6 +96,14 @@ class Runtime {
     })
     this.#hand()
     return outcome
+  }
+
+  /** Resets the connection once the runtime waits on it for its next event. */
+  async reset() {
+    while (!this.#waiting.length) await setTimeout(1)
+    const gone = once(this.#waiting[0], 'close')
+    this.#socket.resetAndDestroy()
+    await gone
   }
 
   start(name, directory, handler, env, encoding) {

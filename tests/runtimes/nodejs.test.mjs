@@ -251,6 +251,14 @@ test('a dropped connection is opened again', async (t) => {
   assert.equal(runtime.connections, 2)
 })
 
+test('a connection that is reset is opened again', async (t) => {
+  const runtime = await node(t, returns('1'))
+  await runtime.invoke()
+  await runtime.reset()
+  assert.equal((await runtime.invoke()).payload, 1)
+  assert.equal(runtime.connections, 2)
+})
+
 test('process ends when the Runtime API goes away', async (t) => {
   const runtime = await node(t, returns('1'))
   await runtime.invoke()

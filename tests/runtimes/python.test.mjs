@@ -290,6 +290,14 @@ test('a dropped connection is opened again', async (t) => {
   assert.equal(runtime.connections, 2)
 })
 
+test('a connection that is reset is opened again', async (t) => {
+  const runtime = await python(t, returns('1'))
+  await runtime.invoke()
+  await runtime.reset()
+  assert.equal((await runtime.invoke()).payload, 1)
+  assert.equal(runtime.connections, 2)
+})
+
 test('function that brings its own packages finds them first', async (t) => {
   const runtime = await startRuntime(t, 'python', { 'index.py': 'import sys, json\n' + returns('[sys.path[0], json.mine]'), 'json/__init__.py': 'mine = True\n' })
   assert.deepEqual((await runtime.invoke()).payload, [runtime.directory, true])
