@@ -39,74 +39,94 @@ class RuntimeApi:
         host, _, port = address.rpartition(":")
         self.peer = (host, int(port))
         self.socket = None
-        self.received = b""
+        self.received = b""  # past the last answer
+        head = "GET %sinvocation/next HTTP/1.1\r\nHost: %s\r\n\r\n" % (API_PREFIX, address)
+        self.next_request = head.encode("latin-1")
+        self.next_is_asked = False
 
     def connect(self):
         self.socket = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
         self.socket.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
         self.socket.connect(self.peer)
+
+    def close(self):
+        self.socket.close()
+        self.socket = None
         self.received = b""
 
-    def get(self, path):
-        head = "GET %s%s HTTP/1.1\r\nHost: %s\r\n\r\n" % (API_PREFIX, path, self.address)
-        return self.exchange(head.encode("latin-1"), b"")
+    def next(self):
+        """The next event. Where the result before it has asked for it, only waits, as long as the connection holds."""
+        if self.next_is_asked:
+            self.next_is_asked = False
+            if self.socket is not None and self.is_answered():
+                return self.receive()
+        return self.exchange(self.next_request)
 
-    def post(self, path, body, content_type="application/json", error_type=None):
+    def post(self, path, body, content_type="application/json", error_type=None, asks_next=False):
+        """With `asks_next`, the request for the next event goes out in one piece with a small body.
+
+        Not so with a large one: its refusal may end the connection.
+        """
         head = "POST %s%s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n" % (
             API_PREFIX, path, self.address, content_type, len(body))
         if error_type:
             head += "Lambda-Runtime-Function-Error-Type: %s\r\n" % error_type
-        return self.exchange((head + "\r\n").encode("latin-1", "replace"), body)
+        head = (head + "\r\n").encode("latin-1", "replace")
+        if len(body) > SEND_TOGETHER_BYTES:
+            return self.exchange(head, body)
+        self.next_is_asked = asks_next
+        return self.exchange(head + body + (self.next_request if asks_next else b""))
 
-    def exchange(self, head, body):
+    def exchange(self, *pieces):
         """(status, headers with lower-case names, body). OSError when the Runtime API is gone."""
-        if self.socket is not None:
-            try:
-                self.send(head, body)
-                first = self.socket.recv(65536)
-            except (BrokenPipeError, ConnectionResetError):
-                first = b""
-            if first:
-                return self.receive(first)
-            self.socket.close()
-        self.connect()
-        self.send(head, body)
-        return self.receive(self.socket.recv(65536))
+        if self.socket is None or not self.is_answered(*pieces):
+            self.connect()
+            for piece in pieces:
+                self.socket.sendall(piece)
+        return self.receive()
 
-    def send(self, head, body):
-        if len(body) <= SEND_TOGETHER_BYTES:
-            self.socket.sendall(head + body)
-        else:
-            self.socket.sendall(head)
-            self.socket.sendall(body)
+    def is_answered(self, *pieces):
+        """Sends and waits for the answer to begin. If the connection ends instead, closes it."""
+        try:
+            for piece in pieces:
+                self.socket.sendall(piece)
+            self.received = self.received or self.socket.recv(65536)
+        except (BrokenPipeError, ConnectionResetError):
+            self.received = b""
+        if self.received:
+            return True
+        self.close()
+        return False
 
-    def receive(self, data):
-        while True:
-            if not data:
-                raise ConnectionError("the Runtime API closed the connection")
-            end = data.find(b"\r\n\r\n")
-            if end >= 0:
-                break
-            more = self.socket.recv(65536)
-            data = data + more if more else b""
-        lines = data[:end].decode("latin-1").split("\r\n")
+    def receive(self):
+        first, *lines = self.take_line(b"\r\n\r\n").decode("latin-1").split("\r\n")
         headers = {}
-        for line in lines[1:]:
+        for line in lines:
             name, _, value = line.partition(":")
             headers[name.lower()] = value.strip()
-        status = int(lines[0].split(" ", 2)[1])
-        rest = data[end + 4:]
         if headers.get("transfer-encoding", "").lower() == "chunked":
-            return status, headers, self.read_chunked(rest)
-        return status, headers, self.read_sized(rest, int(headers.get("content-length", 0)))
+            body = self.take_chunks()
+        else:
+            body = self.take(int(headers.get("content-length", 0)))
+        if headers.get("connection", "").lower() == "close":
+            self.close()
+        return int(first.split(" ", 2)[1]), headers, body
 
-    def read_sized(self, rest, length):
-        if len(rest) >= length:
-            return rest[:length]
+    def take_line(self, end=b"\r\n"):
+        while end not in self.received:
+            self.received += self.more()
+        line, _, self.received = self.received.partition(end)
+        return line
+
+    def take(self, length):
+        taken = self.received[:length]
+        self.received = self.received[length:]
+        if len(taken) == length:
+            return taken
         body = bytearray(length)
-        body[:len(rest)] = rest
+        filled = len(taken)
+        body[:filled] = taken
         view = memoryview(body)
-        filled = len(rest)
         while filled < length:
             count = self.socket.recv_into(view[filled:])
             if not count:
@@ -114,19 +134,17 @@ class RuntimeApi:
             filled += count
         return body
 
-    def read_chunked(self, rest):
+    def take_chunks(self):
         body = b""
         while True:
-            while b"\r\n" not in rest:
-                rest += self.more()
-            size, _, rest = rest.partition(b"\r\n")
-            size = int(size.split(b";")[0], 16)
-            while len(rest) < size + 2:
-                rest += self.more()
-            body += rest[:size]
-            rest = rest[size + 2:]
+            size = int(self.take_line().split(b";")[0], 16)
             if not size:
-                return body
+                break
+            body += self.take(size)
+            self.take(2)
+        while self.take_line():
+            pass  # a trailer
+        return body
 
     def more(self):
         data = self.socket.recv(65536)
@@ -444,7 +462,7 @@ def run():
 
     while True:
         flush_output()
-        status, headers, body = api.get("invocation/next")
+        status, headers, body = api.next()
         if status != 200:
             sys.exit("bootstrap.py: the Runtime API answered %d to invocation/next" % status)
         request.id = headers["lambda-runtime-aws-request-id"]
@@ -457,10 +475,10 @@ def run():
             result = extras().report(error, request.id)
             del error
             flush_output()
-            status, _, _ = api.post(path + "error", json.dumps(result), error_type=result["errorType"])
+            status, _, _ = api.post(path + "error", json.dumps(result), error_type=result["errorType"], asks_next=True)
         else:
             flush_output()
-            status, _, _ = api.post(path + "response", response, content_type)
+            status, _, _ = api.post(path + "response", response, content_type, asks_next=True)
             del response
         if status >= 500:
             sys.exit("bootstrap.py: the Runtime API answered %d to the result of the invocation" % status)

@@ -47,13 +47,12 @@ class Runtime {
 
   async #serve(request, response) {
     const path = request.url.slice(PREFIX.length)
-    const body = await readBody(request)
     if (request.method === 'GET' && path === 'invocation/next') {
       this.onReady({ kind: 'ready' })
       this.#waiting.push(response)
-      response.on('close', () => (this.#waiting = this.#waiting.filter((other) => other !== response)))
       return this.#hand()
     }
+    const body = await readBody(request)
     response.writeHead(202, { 'Content-Type': 'application/json' }).end('{"status":"OK"}')
     const result = { body, headers: request.headers, trailers: request.trailers, text: body.toString() }
     if (path === 'init/error') return this.#end({ kind: 'init-error', ...result, payload: JSON.parse(body) })
@@ -64,6 +63,7 @@ class Runtime {
   }
 
   #hand() {
+    this.#waiting = this.#waiting.filter((response) => !response.req.socket.destroyed)
     while (this.#waiting.length && this.#events.length) {
       const { headers, body } = this.#events.shift()
       this.#waiting.shift().writeHead(200, { ...headers, 'Content-Length': body.length }).end(body)
@@ -101,7 +101,7 @@ class Runtime {
   /** Resets the connection once the runtime waits on it for its next event. */
   async reset() {
     while (!this.#waiting.length) await setTimeout(1)
-    const gone = once(this.#waiting[0], 'close')
+    const gone = once(this.#socket, 'close')
     this.#socket.resetAndDestroy()
     await gone
   }
