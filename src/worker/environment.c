@@ -758,6 +758,13 @@ void environment_on_idle_death(struct environment *environment)
         begin_reset(environment, "failure");
 }
 
+/* The runtime died while idle, and the invocation came before the news: it begins with Init, as after the news. */
+static void init_again(struct environment *environment)
+{
+    begin_reset(environment, "failure");
+    worker_start_limit(environment->worker, environment->timeouts, &environment->limit, clock_monotonic_ns());
+}
+
 void environment_on_process_exit(struct environment *environment, uint32_t run, int exec_errno,
                                  const struct sandbox_exit *exit)
 {
@@ -766,6 +773,10 @@ void environment_on_process_exit(struct environment *environment, uint32_t run, 
     if (run != environment->run || !environment->runtime_alive)
         return;
     environment->runtime_alive = false;
+    if (environment->state == ENVIRONMENT_BUSY && !environment->event_given && !environment->failure.set) {
+        init_again(environment);
+        return;
+    }
     switch (environment->state) {
     case ENVIRONMENT_INIT:
     case ENVIRONMENT_BUSY:

@@ -495,6 +495,25 @@ static void test_runtime_that_dies_while_idle_is_replaced(void **state)
     unlink(init + strlen("idleexit "));
 }
 
+/* The invocation comes while the news of the death is still under way: nothing of it was lost with that runtime. */
+static void test_invocation_outlives_a_runtime_that_died_before_its_event(void **state)
+{
+    struct fixture *fixture = *state;
+    struct subject subject = {0};
+    char init[128];
+    CLEANUP(buffer_deinit) struct buffer log = BUFFER_INIT;
+
+    snprintf(init, sizeof(init), "lost /tmp/lost-%s", fixture->root + strlen("/tmp/"));
+    start_ready(fixture, &subject, (struct options){.init = init});
+    RUN_UNTIL(fixture, !subject.environment->next);
+    expect_echo(fixture, &subject, "hello", "hello");
+    expect_echo(fixture, &subject, "again", "again");
+    retire(fixture, &subject);
+    log = read_log(fixture);
+    assert_not_in(&log, "Runtime.ExitError");
+    unlink(init + strlen("lost "));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -524,6 +543,7 @@ int main(void)
         CASE(test_runtime_may_reconnect_while_idle),
         CASE(test_orphans_die_with_the_reset),
         CASE(test_runtime_that_dies_while_idle_is_replaced),
+        CASE(test_invocation_outlives_a_runtime_that_died_before_its_event),
     };
 
     return RUN_CASES(tests);

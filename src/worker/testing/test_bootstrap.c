@@ -172,17 +172,23 @@ static void copy_header(const char *headers, const char *name, char *value, size
     snprintf(value, size, "%.*s", (int)(end ? end - at : (long)strlen(at)), at);
 }
 
-static void next_event(struct event *event)
+static void ask_next(void)
 {
     static const char request[] = "GET " ROOT "invocation/next HTTP/1.1\r\nHost: api\r\n\r\n";
+
+    if (!send_all(connection, request, sizeof(request) - 1))
+        exit(95);
+}
+
+static void next_event(struct event *event)
+{
     char body[256];
     size_t length;
     int status = 403;
 
     /* 403 while the service has not yet noticed how the last answer ended. */
     for (int i = 0; i < 500 && status == 403; i++) {
-        if (!send_all(connection, request, sizeof(request) - 1))
-            exit(95);
+        ask_next();
         status = read_answer(connection, event->headers, sizeof(event->headers), body, sizeof(body));
         if (status == 403)
             nap(10);
@@ -544,8 +550,9 @@ static void register_many(void)
 }
 
 /* INIT: "sleep MS", "exit N", "signal N", "hang", "error", "once PATH" (exits 9 unless PATH is there, and makes it),
- * "idleexit PATH" (the same, but dies while it waits for an event), "internal EVENTS" (registers an internal
- * extension), "misuse" (registers it badly, then well), "many". */
+ * "idleexit PATH" (the same, but dies while it waits for an event), "lost PATH" (the same, but after it has given up
+ * its connection), "internal EVENTS" (registers an internal extension), "misuse" (registers it badly, then well),
+ * "many". */
 static void initialise(const char *init)
 {
     const char *argument = strchr(init, ' ');
@@ -580,6 +587,13 @@ static void initialise(const char *init)
     }
     if (!strncmp(init, "once", 4) && access(argument, F_OK) != 0) {
         close(open(argument, O_CREAT | O_WRONLY, 0600));
+        exit(9);
+    }
+    if (!strncmp(init, "lost", 4) && access(argument, F_OK) != 0) {
+        close(open(argument, O_CREAT | O_WRONLY, 0600));
+        ask_next();
+        close(connection);
+        nap(200);
         exit(9);
     }
     if (!strncmp(init, "idleexit", 8) && access(argument, F_OK) != 0) {
