@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test'
 import {
   PublishLayerVersionCommand, UpdateFunctionConfigurationCommand, waitUntilFunctionUpdatedV2,
 } from '@aws-sdk/client-lambda'
+import { logHas } from '../lib/function_logs.mjs'
 import { createFunction, invoke, IS_ROOT, pythonZip, startKiln, waitUntil, zip } from '../lib/kiln.mjs'
 
 // Each environment has the loopback to itself, so that a fixed port can be listened on.
@@ -45,10 +46,10 @@ def handler(event, context):
   const answer = await invoke(kiln.lambda, 'watched')
   assert.deepEqual(answer.payload, ['watcher.sh'])
   assert.equal((await invoke(kiln.lambda, 'watched', { exit: true })).payload.errorType, 'Runtime.ExitError')
-  await kiln.logHas('watched', '"shutdownReason":"failure"')
+  await logHas(kiln, 'watched', '"shutdownReason":"failure"')
   await invoke(kiln.lambda, 'watched')
   await replaceEnvironments('watched')
-  const log = await kiln.logHas('watched', '"shutdownReason":"spindown"')
+  const log = await logHas(kiln, 'watched', '"shutdownReason":"spindown"')
   assert.match(log, /EXTENSION\tName: watcher\.sh\tState: Ready\tEvents: \[INVOKE, SHUTDOWN\]/)
   assert.match(log, /WATCHER \{"eventType":"INVOKE","deadlineMs":\d{13},"requestId":"[0-9a-f-]{36}","invokedFunctionArn":"arn:/)
   assert.equal(log.match(/WATCHER \{"eventType":"INVOKE"/g).length, 3)
@@ -124,7 +125,7 @@ test('an extension that exits in Init is named to the caller and in the log', as
   assert.equal(functionError, 'Unhandled')
   assert.equal(payload.errorType, 'Extension.Crash')
   assert.match(payload.errorMessage, /^RequestId: [0-9a-f-]{36} Error: exit status 7$/)
-  await kiln.logHas('left', 'Phase: init\tStatus: error\tError Type: Extension.Crash')
+  await logHas(kiln, 'left', 'Phase: init\tStatus: error\tError Type: Extension.Crash')
 })
 
 test('an internal extension lives in the runtime process', async () => {
@@ -146,5 +147,5 @@ def handler(event, context):
     return {"about": about, "heard": len(heard)}`)
   const about = { functionName: 'inside', functionVersion: '$LATEST', handler: 'index.handler', accountId: '000000000000' }
   for (let i = 1; i <= 3; i++) assert.deepEqual((await invoke(kiln.lambda, 'inside')).payload, { about, heard: i })
-  await kiln.logHas('inside', 'EXTENSION\tName: inside\tState: Ready\tEvents: [INVOKE]')
+  await logHas(kiln, 'inside', 'EXTENSION\tName: inside\tState: Ready\tEvents: [INVOKE]')
 })

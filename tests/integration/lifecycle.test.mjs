@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { UpdateFunctionConfigurationCommand, waitUntilFunctionUpdatedV2 } from '@aws-sdk/client-lambda'
+import { logHas } from '../lib/function_logs.mjs'
 import { createFunction, invoke, nodeZip, pythonZip, sleep, startKiln, waitUntil, zip } from '../lib/kiln.mjs'
 import { createProbe } from '../lib/probe.mjs'
 import { usageOf } from '../lib/processes.mjs'
@@ -85,7 +86,7 @@ def handler(event, context): return "second init"`,
   )
   const answer = await invokeToEnd(kiln.lambda, name, {})
   assert.equal(answer.payload, 'second init', answer.text)
-  const text = await kiln.logHas(name, 'INIT_REPORT')
+  const text = await logHas(kiln, name, 'INIT_REPORT')
   assert.match(text, /INIT_REPORT Init Duration: \d+\.\d\d ms\tPhase: init\tStatus: timeout\n/)
   const never = await create(PYTHON, 'import time\ntime.sleep(3600)\ndef handler(event, context): pass', { Timeout: 2 })
   await failsEachTime(never, 'Sandbox.Timedout', /^RequestId: [0-9a-f-]{36} Error: Task timed out after 2\.00 seconds$/, 1)
@@ -203,7 +204,7 @@ test('Python: a version that is not installed runs on the newest, and the log sa
   const other = name instanceof Error ? await create('python3.14', 'import sys\ndef handler(event, context): return "%d.%d" % sys.version_info[:2]') : name
   const answer = await invokeToEnd(kiln.lambda, other, {})
   assert.equal(`python${answer.payload}`, PYTHON)
-  const text = await kiln.logHas(other, 'Kiln: runtime')
+  const text = await logHas(kiln, other, 'Kiln: runtime')
   assert.match(text, /Kiln: runtime python3\.\d+ is not installed on this host; running with \/usr\/\S+ \(installed: /)
 })
 

@@ -41,3 +41,9 @@ export async function eventsOf(kiln, group, condition) {
     return condition(texts) ? texts : undefined
   }, { what: `the events of ${group} (${texts?.length} so far)` })
 }
+
+/** All that a function has logged, once that word is among it. */
+export async function logHas(kiln, name, word) {
+  const texts = await eventsOf(kiln, `/aws/lambda/${name}`, (texts) => texts.join('').includes(word))
+  return texts.join('')
+}

@@ -7,7 +7,7 @@
 //
 // KILN_BINARY names another build (default build/kiln); KILN_VERBOSE=1 shows the daemon's own log as it comes.
 import { spawn } from 'node:child_process'
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -86,19 +86,6 @@ class Kiln {
     await Promise.race([dead, waitUntil(healthy, { timeoutMs: READY_TIMEOUT_MS, what: 'health check' })])
     this.lambda = this.client()
     return this
-  }
-
-  /** All that is in a function's log files, once that word is among it. */
-  logHas(name, word) {
-    const folder = join(this.dataDir, 'logs', `~aws~lambda~${name}`)
-    const text = () => {
-      try {
-        return readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8')).join('')
-      } catch {
-        return '' // not written yet
-      }
-    }
-    return waitUntil(() => (text().includes(word) ? text() : undefined), { what: `${word} in the log of ${name}` })
   }
 
   /** A plain HTTP request, for what the SDK would not send. */

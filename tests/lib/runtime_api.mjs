@@ -32,16 +32,12 @@ class Runtime {
   #waiting = [] // GET next without an event yet
   #events = [] // events without a GET next yet
   #results = new Map() // by request id: what resolves the invocation
-  #socket // the newest
   #ended // the outcome once the process or its Init has ended
 
   constructor() {
     this.server = createServer((request, response) => this.#serve(request, response))
     this.server.keepAliveTimeout = 0
-    this.server.on('connection', (socket) => {
-      this.connections++
-      this.#socket = socket
-    })
+    this.server.on('connection', () => this.connections++)
     this.ready = new Promise((resolve) => (this.onReady = resolve))
   }
 
@@ -101,9 +97,9 @@ class Runtime {
   /** Resets the connection once the runtime waits on it for its next event. */
   async reset() {
     while (!this.#waiting.length) await setTimeout(1)
-    const gone = once(this.#socket, 'close')
-    this.#socket.resetAndDestroy()
-    await gone
+    const { socket } = this.#waiting[0].req
+    socket.resetAndDestroy()
+    await once(socket, 'close')
   }
 
   start(name, directory, handler, env, encoding) {
