@@ -549,6 +549,16 @@ static void register_many(void)
     exit(84);
 }
 
+/* Whether the file is not there yet; makes it. */
+static bool is_first(const char *path)
+{
+    int fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
 /* INIT: "sleep MS", "exit N", "signal N", "hang", "error", "once PATH" (exits 9 unless PATH is there, and makes it),
  * "idleexit PATH" (the same, but dies while it waits for an event), "lost PATH" (the same, but after it has given up
  * its connection), "internal EVENTS" (registers an internal extension), "misuse" (registers it badly, then well),
@@ -585,24 +595,18 @@ static void initialise(const char *init)
         internal_id[0] = '\0';
         misuse_extensions();
     }
-    if (!strncmp(init, "once", 4) && access(argument, F_OK) != 0) {
-        close(open(argument, O_CREAT | O_WRONLY, 0600));
+    if (!strncmp(init, "once", 4) && is_first(argument))
         exit(9);
-    }
-    if (!strncmp(init, "lost", 4) && access(argument, F_OK) != 0) {
-        close(open(argument, O_CREAT | O_WRONLY, 0600));
+    if (!strncmp(init, "lost", 4) && is_first(argument)) {
         ask_next();
         close(connection);
         nap(200);
         exit(9);
     }
-    if (!strncmp(init, "idleexit", 8) && access(argument, F_OK) != 0) {
-        close(open(argument, O_CREAT | O_WRONLY, 0600));
-        if (fork() == 0) {
-            nap(150);
-            kill(getppid(), SIGKILL);
-            _exit(0);
-        }
+    if (!strncmp(init, "idleexit", 8) && is_first(argument) && fork() == 0) {
+        nap(150);
+        kill(getppid(), SIGKILL);
+        _exit(0);
     }
 }
 
